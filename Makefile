@@ -1,0 +1,138 @@
+# arbe. Files are taken by wildcard: a new .c needs no line here. docs/HACKING.md tells what each target proves.
+#   V=1 shows commands   B=dir builds elsewhere   WERROR=1 makes warnings errors   CC=clang, OPT=-O0, SAN=address as wished
+B      ?= build
+OPT    ?= -O2
+PREFIX ?= /usr/local
+SAN    ?=
+COV    ?=
+WERROR ?=
+FUZZ_SECONDS ?= 60
+SIM_SEEDS    ?= 300
+NODE   ?= tools/node
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+MAKEFLAGS += --no-print-directory
+Q := $(if $(V),,@)
+# A line of progress where the command itself stays hidden.
+SAY = $(if $(V),@:,@printf '  %-7s %s\n')
+
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 \
+        -Wcast-align -Wimplicit-fallthrough -Wundef $(if $(WERROR),-Werror)
+# gcc's flow warnings guess wrongly once a sanitizer has rewritten the flow; the plain build keeps them.
+WARN += $(if $(SAN),-Wno-maybe-uninitialized -Wno-stringop-overflow $(if $(findstring clang,$(CC)),-Wno-unknown-warning-option))
+HARD := $(if $(SAN)$(COV)$(filter -O0,$(OPT)),,-D_FORTIFY_SOURCE=2 -fstack-protector-strong)
+SANF := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+ALL_CFLAGS = -std=gnu11 $(OPT) -g -D_GNU_SOURCE -Isrc -Iinclude -Itests -fPIC -pthread $(HARD) $(SANF) \
+             $(if $(COV),--coverage) $(WARN) $(CFLAGS)
+ALL_LDFLAGS = -pthread $(SANF) $(if $(COV),--coverage) -Wl,-z,relro,-z,now $(LDFLAGS)
+LDLIBS += -llmdb -lpthread
+ifneq ($(shell grep -rlsE '^\#include <openssl/' src | head -n 1),)
+LDLIBS += -lcrypto
+endif
+
+SRC   := $(sort $(wildcard src/*/*.c src/*/*/*.c))
+OBJ   := $(SRC:%.c=$(B)/obj/%.o)
+CORE  := $(filter-out $(B)/obj/src/cli/main.o,$(OBJ))
+UNIT  := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/unit/*/*_test.c)))
+SIM   := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/sim/*_sim.c)))
+FUZZ  := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/fuzz/*_fuzz.c)))
+REPLAY := $(FUZZ:%_fuzz=%_replay)
+HELP  = $(patsubst %.c,$(B)/obj/%.o,$(sort $(wildcard tests/$(1)/lib*.c)))
+# The library exists once a client does: until then include/arbe promises nothing.
+LIBS  := $(if $(wildcard src/client/*.c),$(B)/libarbe.so $(B)/libarbe.a)
+LIBOBJ = $(filter $(B)/obj/src/base/% $(B)/obj/src/client/% $(B)/obj/src/t3/%,$(OBJ))
+PROG  := $(if $(wildcard src/cli/main.c),$(B)/arbe)
+
+.PHONY: all tests replays unit sim check test asan ubsan tsan fuzz fuzz-bins sim-night lint format cov bench install clean FORCE
+.SECONDARY:
+.DELETE_ON_ERROR:
+all: $(PROG) $(LIBS)
+
+# Every object depends on this file, which changes only when the compiler or a flag does.
+$(B)/flags: FORCE
+	@mkdir -p $(@D); echo '$(CC) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS)' >$@
+
+$(B)/obj/%.o: %.c $(B)/flags
+	$(SAY) CC $<
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/arbe: $(OBJ)
+	$(SAY) LINK $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# Tests link an archive, not the objects: a test that includes the .c it tests then keeps its own copy of it.
+$(B)/core.a: $(CORE)
+	@rm -f $@; mkdir -p $(@D)
+	$(Q)ar rcs $@ $^
+
+$(B)/libarbe.a: $(LIBOBJ)
+	@rm -f $@
+	$(Q)ar rcs $@ $^
+$(B)/libarbe.so: $(LIBOBJ)
+	$(SAY) LINK $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libarbe.so.0 -o $@ $^ $(LDLIBS)
+
+define test_program # kind, suffix, extra objects, extra flags and libraries
+$(B)/tests/$(1)/%$(2): $(B)/obj/tests/$(1)/%$(3) $(4) $(B)/core.a
+	$$(SAY) LINK $$@
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) $(5) -o $$@ $$(filter-out %.a,$$^) $(B)/core.a $(6) $$(LDLIBS)
+endef
+$(eval $(call test_program,unit,_test,_test.o,$(call HELP,unit),,-lcmocka))
+$(eval $(call test_program,sim,_sim,_sim.o,$(call HELP,sim),,-lcmocka))
+$(eval $(call test_program,fuzz,_replay,_fuzz.o,$(B)/obj/tests/fuzz/replay_main.o $(call HELP,fuzz)))
+$(eval $(call test_program,fuzz,_fuzz,_fuzz.o,$(call HELP,fuzz),-fsanitize=fuzzer))
+
+unit: $(UNIT)
+sim: $(SIM)
+replays: $(REPLAY)
+fuzz-bins: $(FUZZ)
+tests: all unit sim $(if $(SAN),replays)
+	$(if $(SAN)$(NO_REPLAY),,+$(Q)$(MAKE) B=$(B)/asan SAN=address CC=gcc replays)
+
+RUN = $(NODE) tools/run-tests --build $(B) --replays $(if $(SAN),$(B),$(B)/asan) --seeds $(SIM_SEEDS) $(RUN_ARGS)
+check: tests
+	@$(RUN) --lint
+test: tests
+	@$(RUN)
+
+asan:
+	+@$(MAKE) B=$(B)/asan SAN=address CC=gcc test
+ubsan:
+	+@$(MAKE) B=$(B)/ubsan SAN=undefined CC=gcc test
+# clang: gcc's thread sanitizer does not know fences.
+tsan:
+	+@$(MAKE) B=$(B)/tsan SAN=thread CC=clang test
+
+fuzz:
+	+@$(MAKE) B=$(B)/fuzz CC=clang SAN=address,undefined,fuzzer-no-link OPT=-O1 fuzz-bins
+	@tools/fuzz $(B)/fuzz $(FUZZ_SECONDS)
+
+sim-night: sim
+	@$(NODE) tools/run-tests --build $(B) --only sim --seeds 20000 --limit 14400
+
+lint:
+	@tools/lint
+format:
+	$(Q)clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h')
+
+cov:
+	+@$(MAKE) B=$(B)/cov OPT=-O0 COV=1 NO_REPLAY=1 tests
+	@$(NODE) tools/run-tests --build $(B)/cov --only unit,sim,e2e
+	@gcovr -r . --object-directory $(B)/cov -f 'src/' --gcov-ignore-parse-errors --sort-percentage
+
+bench: all
+	@ARBE_BIN=$(abspath $(B))/arbe bench/run $(BENCH_ARGS)
+
+install: all
+	install -D -m 755 $(B)/arbe $(DESTDIR)$(PREFIX)/bin/arbe
+	$(if $(LIBS),install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/arbe)
+	$(if $(LIBS),install -m 644 $(LIBS) $(DESTDIR)$(PREFIX)/lib && ln -sf libarbe.so $(DESTDIR)$(PREFIX)/lib/libarbe.so.0)
+	$(if $(LIBS),install -m 644 include/arbe/*.h $(DESTDIR)$(PREFIX)/include/arbe)
+
+clean:
+	rm -rf $(B)
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
