@@ -1,0 +1,35 @@
+/* Every cap in one place: the number, what it bounds, the answer at the cap. Each has a test. */
+#ifndef ARBE_BASE_LIMITS_H
+#define ARBE_BASE_LIMITS_H
+
+#define KIB 1024u
+#define MIB (1024u * KIB)
+
+/* HTTP requests. */
+#define HTTP_TARGET_BYTES_MAX     (8u * KIB)  /* request target; 414 */
+#define HTTP_HEAD_BYTES_MAX       (16u * KIB) /* request line and headers; 431 */
+#define HTTP_HEADERS_MAX          100u        /* header fields; 431 */
+#define HTTP_CHUNK_LINE_BYTES_MAX 1024u       /* chunk size with extensions; 400 */
+#define HTTP_TRAILER_BYTES_MAX    (8u * KIB)  /* trailer section; 431 */
+#define HTTP_BODY_DRAIN_BYTES_MAX (1 * MIB) /* unread body read away to keep a connection; close */
+
+/* Streams. */
+#define STREAM_NAME_BYTES_MAX         480u   /* decoded name; 414. LMDB keys end at 511 */
+#define STREAM_CONTENT_TYPE_BYTES_MAX 256u   /* 400 */
+#define STREAM_SEQ_BYTES_MAX          256u   /* Stream-Seq value; 400 */
+#define PRODUCER_ID_BYTES_MAX         256u   /* 400 */
+#define PRODUCERS_PER_STREAM_MAX      65536u /* 429 when none is idle for PRODUCER_IDLE_MS */
+#define PRODUCER_IDLE_MS              (7ull * 24 * 3600 * 1000) /* PROTOCOL.md 5.2.1, clean-up */
+#define FORK_DEPTH_MAX                64u                /* length of a chain of forks; 400 */
+#define STREAM_OFFSET_MAX             ((1ull << 60) - 1) /* bytes in one stream; 507 */
+#define STREAM_TTL_SECONDS_MAX        3155760000ull      /* 100 years; a longer one is 400 */
+#define WAITERS_PER_STREAM_MAX        100000u            /* live readers of one stream; 503 */
+#define JSON_DEPTH_MAX                1000u              /* nested arrays and objects; 400 */
+
+/* Storage. */
+#define EXTENT_BYTES_MAX         (8u * MIB)   /* data of one extent in a pack */
+#define PACK_BYTES_MAX           (256u * MIB) /* a pack is finished at this size */
+#define PACK_FDS_MAX             256u         /* open packs; the idlest is closed */
+#define STREAM_EXTENTS_SMALL_MAX 16u          /* small extents before a merge */
+
+#endif

@@ -1,0 +1,17 @@
+/* UTF-8 validity (RFC 3629: no surrogates, nothing above U+10FFFF, shortest forms only). Pure, with
+ * a fast path over ASCII. */
+#ifndef ARBE_BASE_UTF8_H
+#define ARBE_BASE_UTF8_H
+
+#include "base/slice.h"
+
+/* The length of the longest prefix of whole, valid characters; equal to s.len when all is valid. */
+size_t utf8_valid_prefix(struct slice s);
+
+/* Whether all of `s` is valid. */
+static inline bool utf8_valid(struct slice s)
+{
+    return utf8_valid_prefix(s) == s.len;
+}
+
+#endif
