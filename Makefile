@@ -92,7 +92,7 @@ fuzz-bins: $(FUZZ)
 tests: all unit sim $(if $(SAN),replays)
 	$(if $(SAN)$(NO_REPLAY),,+$(Q)$(MAKE) B=$(B)/asan SAN=address CC=gcc replays)
 
-RUN = $(NODE) tools/run-tests --build $(B) --replays $(if $(SAN),$(B),$(B)/asan) --seeds $(SIM_SEEDS) $(RUN_ARGS)
+RUN = $(NODE) tools/run-tests --build $(B) --replays $(if $(SAN),$(B),$(B)/asan) --seeds $(SIM_SEEDS) --san "$(SAN)" $(RUN_ARGS)
 check: tests
 	@$(RUN) --lint
 test: tests
