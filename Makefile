@@ -114,7 +114,7 @@ sim-night: sim
 	@$(NODE) tools/run-tests --build $(B) --only sim --seeds 20000 --limit 14400
 
 lint:
-	@tools/lint
+	@$(NODE) tools/lint
 format:
 	$(Q)clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h')
 

@@ -1,7 +1,8 @@
 /*
- * Replays a corpus: every file of the directory in argv[1] goes once through the fuzz target that this file is linked
- * with, so that what fuzzing ever found stays found without libFuzzer. A crash ends the program; the runner sees that.
- * The input is copied into a heap block of its exact size, where the address sanitizer catches a read one byte past it.
+ * Replays a corpus: every file of the directory in argv[1] goes once through the fuzz target that
+ * this file is linked with, so that what fuzzing ever found stays found without libFuzzer. A crash
+ * ends the program; the runner sees that. The input is copied into a heap block of its exact size,
+ * where the address sanitizer catches a read one byte past it.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -11,7 +12,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { INPUT_BYTES_MAX = 16 << 20 };
+enum {
+    INPUT_BYTES_MAX = 16 << 20
+};
 
 static int replay_file(const char *path)
 {
