@@ -22,6 +22,13 @@ static inline void buf_init(struct buf *b, size_t max)
     *b = (struct buf){.max = max};
 }
 
+/* An empty buffer in `size` bytes that stay the caller's, above 0: it never allocates, holds one
+ * byte less (for the NUL of a format), and must not be finished. */
+static inline void buf_init_fixed(struct buf *b, char *memory, size_t size)
+{
+    *b = (struct buf){.ptr = memory, .cap = size - 1, .max = size - 1};
+}
+
 /* Frees the memory; the buffer is then as after buf_init. Accepts a zeroed buffer. */
 void buf_finish(struct buf *b);
 

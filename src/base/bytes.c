@@ -2,72 +2,6 @@
 
 #include "base/err.h"
 
-#include <string.h>
-
-/* Byte by byte would be portable too, but only recent compilers turn it into one instruction. */
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define SWAP_TO_LE(bits, value) (value)
-#define SWAP_TO_BE(bits, value) __builtin_bswap##bits(value)
-#else
-#error "stored numbers are little-endian, and no big-endian machine runs the tests"
-#endif
-
-void bytes_put_u16(void *at, uint16_t value)
-{
-    value = SWAP_TO_LE(16, value);
-    memcpy(at, &value, sizeof(value));
-}
-
-void bytes_put_u32(void *at, uint32_t value)
-{
-    value = SWAP_TO_LE(32, value);
-    memcpy(at, &value, sizeof(value));
-}
-
-void bytes_put_u64(void *at, uint64_t value)
-{
-    value = SWAP_TO_LE(64, value);
-    memcpy(at, &value, sizeof(value));
-}
-
-void bytes_put_u64_be(void *at, uint64_t value)
-{
-    value = SWAP_TO_BE(64, value);
-    memcpy(at, &value, sizeof(value));
-}
-
-uint16_t bytes_get_u16(const void *at)
-{
-    uint16_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return SWAP_TO_LE(16, value);
-}
-
-uint32_t bytes_get_u32(const void *at)
-{
-    uint32_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return SWAP_TO_LE(32, value);
-}
-
-uint64_t bytes_get_u64(const void *at)
-{
-    uint64_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return SWAP_TO_LE(64, value);
-}
-
-uint64_t bytes_get_u64_be(const void *at)
-{
-    uint64_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return SWAP_TO_BE(64, value);
-}
-
 size_t bytes_put_varint(void *at, uint64_t value)
 {
     uint8_t *to = at;
@@ -118,7 +52,7 @@ static const uint8_t *take(struct bytes_reader *r, size_t len)
         r->at = r->end;
         return NULL;
     }
-    r->at += len;
+    r->at = len == 0 ? at : at + len; /* an empty input may be NULL, to which nothing is added */
     return at;
 }
 

@@ -6,23 +6,59 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/slice.h"
 
 /* The longest varint of a 64-bit number. */
 #define VARINT_BYTES_MAX 10
 
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "stored numbers are little-endian, and no big-endian machine runs the tests"
+#endif
+
 /* Stores; `at` need not be aligned. */
-void bytes_put_u16(void *at, uint16_t value);
-void bytes_put_u32(void *at, uint32_t value);
-void bytes_put_u64(void *at, uint64_t value);
-void bytes_put_u64_be(void *at, uint64_t value);
+static inline void bytes_put_u16(void *at, uint16_t value)
+{
+    memcpy(at, &value, sizeof(value));
+}
+static inline void bytes_put_u32(void *at, uint32_t value)
+{
+    memcpy(at, &value, sizeof(value));
+}
+static inline void bytes_put_u64(void *at, uint64_t value)
+{
+    memcpy(at, &value, sizeof(value));
+}
+static inline void bytes_put_u64_be(void *at, uint64_t value)
+{
+    value = __builtin_bswap64(value);
+    memcpy(at, &value, sizeof(value));
+}
 
 /* Loads; `at` need not be aligned. */
-uint16_t bytes_get_u16(const void *at);
-uint32_t bytes_get_u32(const void *at);
-uint64_t bytes_get_u64(const void *at);
-uint64_t bytes_get_u64_be(const void *at);
+static inline uint16_t bytes_get_u16(const void *at)
+{
+    uint16_t value;
+    memcpy(&value, at, sizeof(value));
+    return value;
+}
+static inline uint32_t bytes_get_u32(const void *at)
+{
+    uint32_t value;
+    memcpy(&value, at, sizeof(value));
+    return value;
+}
+static inline uint64_t bytes_get_u64(const void *at)
+{
+    uint64_t value;
+    memcpy(&value, at, sizeof(value));
+    return value;
+}
+static inline uint64_t bytes_get_u64_be(const void *at)
+{
+    return __builtin_bswap64(bytes_get_u64(at));
+}
 
 /* LEB128: writes 1 to VARINT_BYTES_MAX bytes, returns how many. */
 size_t bytes_put_varint(void *at, uint64_t value);

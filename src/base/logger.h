@@ -23,7 +23,9 @@ struct logger {
     enum logger_level level;   /* lines below it are dropped */
 };
 
-/* Writes one line: level, time, sentence. Never blocks for long or fails visibly. Cut at 1 KiB. */
+/* Writes one line: time, level, sentence. The sentence is cut at 1 KiB and its control characters
+ * become '?', so that text from a client cannot forge a line. When nobody reads the descriptor the
+ * line is dropped after a short wait: a server must not stand still because its log does. */
 void logger_line(const struct logger *l, enum logger_level level, const char *format, ...)
     PRINTF_LIKE(3, 4);
 

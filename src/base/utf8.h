@@ -8,6 +8,10 @@
 /* The length of the longest prefix of whole, valid characters; equal to s.len when all is valid. */
 size_t utf8_valid_prefix(struct slice s);
 
+/* The same for the characters beyond ASCII that `s` begins with; ends at an ASCII byte. For
+ * scanners that look at ASCII themselves. */
+size_t utf8_multibyte_prefix(struct slice s);
+
 /* Whether all of `s` is valid. */
 static inline bool utf8_valid(struct slice s)
 {

@@ -1,0 +1,41 @@
+#include "base/base64.h"
+
+#include "base/bytes.h"
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+_Static_assert(sizeof(alphabet) == 64 + 1, "one character for each six bits");
+
+/* Writes the top `count` groups of six bits of `bits`. */
+static void put_groups(char *out, uint64_t bits, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        out[i] = alphabet[bits >> (58 - 6 * i) & 63];
+    }
+}
+
+size_t base64_encode(char *out, struct slice bytes)
+{
+    char *start = out;
+    const char *at = bytes.ptr;
+    size_t left = bytes.len;
+    unsigned char last[8] = {0};
+
+    /* Six bytes make eight characters; eight are loaded, so the loop ends two bytes early. */
+    for (; left >= 8; at += 6, left -= 6, out += 8) {
+        put_groups(out, bytes_get_u64_be(at), 8);
+    }
+    for (; left >= 3; at += 3, left -= 3, out += 4) {
+        memcpy(last, at, 3);
+        put_groups(out, bytes_get_u64_be(last), 4);
+    }
+    if (left > 0) {
+        memset(last, 0, sizeof(last));
+        memcpy(last, at, left);
+        put_groups(out, bytes_get_u64_be(last), (unsigned)left + 1);
+        out[2] = left == 1 ? '=' : out[2];
+        out[3] = '=';
+        out += 4;
+    }
+    return (size_t)(out - start);
+}
