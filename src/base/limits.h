@@ -20,11 +20,11 @@
 #define PRODUCER_ID_BYTES_MAX         256u   /* 400 */
 #define PRODUCERS_PER_STREAM_MAX      65536u /* 429 when none is idle for PRODUCER_IDLE_MS */
 #define PRODUCER_IDLE_MS              (7ull * 24 * 3600 * 1000) /* PROTOCOL.md 5.2.1, clean-up */
-#define FORK_DEPTH_MAX                64u                /* length of a chain of forks; 400 */
-#define STREAM_OFFSET_MAX             ((1ull << 60) - 1) /* bytes in one stream; 507 */
-#define STREAM_TTL_SECONDS_MAX        3155760000ull      /* 100 years; a longer one is 400 */
-#define WAITERS_PER_STREAM_MAX        100000u            /* live readers of one stream; 503 */
-#define JSON_DEPTH_MAX                1000u              /* nested arrays and objects; 400 */
+#define FORK_DEPTH_MAX                64u                 /* length of a chain of forks; 400 */
+#define STREAM_OFFSET_MAX             9999999999999999ull /* bytes in a stream, 16 digits; 507 */
+#define STREAM_TTL_SECONDS_MAX        3155760000ull       /* 100 years; a longer one is 400 */
+#define WAITERS_PER_STREAM_MAX        100000u             /* live readers of one stream; 503 */
+#define JSON_DEPTH_MAX                1000u               /* nested arrays and objects; 400 */
 
 /* Storage. */
 #define EXTENT_BYTES_MAX         (8u * MIB)   /* data of one extent in a pack */
