@@ -1,0 +1,133 @@
+/* The catalog: everything known about a stream except its bytes, in one LMDB environment under
+ * DIR/catalog/. It is changed only by checkpoints and compactions, one transaction each, together
+ * with the log position that it covers. catalog.c opens with the tables and catalog_value.h has the
+ * codec of the values.
+ *
+ * Reads are short LMDB read transactions; they may fault pages in from disk, so they run on the pool.
+ * One write transaction at a time. */
+#ifndef ARBE_LOG_CATALOG_H
+#define ARBE_LOG_CATALOG_H
+
+#include "base/err.h"
+#include "log/pack.h"
+#include "log/record.h"
+#include "log/sys.h"
+
+/* What the catalog keeps of one stream besides extents and producers. Slices borrow from whoever
+ * filled the struct. */
+struct stream_meta {
+    stream_id id;
+    log_pos applied; /* end of the last record that is in here; replay skips up to it */
+    struct slice name;
+    struct slice content_type; /* as given at creation */
+    int64_t created_ms;
+    uint64_t ttl_seconds;  /* UINT64_MAX: none */
+    int64_t expires_at_ms; /* INT64_MAX: none */
+    int64_t accessed_ms;   /* last logged access, for a sliding TTL */
+    uint64_t tail;         /* offset one past the last byte; all bytes before are in extents or,
+                                  before fork_offset, in the source's */
+    stream_id source_id;   /* 0: not a fork */
+    uint64_t fork_offset;
+    uint64_t fork_anchor;
+    uint64_t fork_sub_offset;
+    bool fork_explicit;
+    bool closed;
+    bool soft_deleted;
+    uint64_t fork_refs; /* forks that have this stream as their source */
+    bool has_seq;
+    struct slice seq;              /* last Stream-Seq */
+    struct record_producer closer; /* who closed the stream; empty id: nobody's producer did */
+};
+
+/* State of one producer of one stream. */
+struct producer_meta {
+    struct slice id;
+    uint64_t epoch;
+    uint64_t seq;    /* last accepted */
+    int64_t used_ms; /* last accepted request */
+};
+
+/* A loaded stream: one allocation-owning struct, freed by catalog_stream_finish. */
+struct catalog_stream {
+    struct stream_meta meta; /* slices point into `bytes` */
+    struct extent *extents;  /* ascending, without gaps from fork_offset to tail */
+    size_t extent_count;
+    struct producer_meta *producers; /* slices point into `bytes` */
+    size_t producer_count;
+    char *bytes; /* owned */
+};
+
+/* The singletons of the catalog. */
+struct catalog_state {
+    uint8_t uuid[16];      /* of the data directory */
+    uint32_t format;       /* CATALOG_FORMAT */
+    uint32_t epoch;        /* of the last opening */
+    uint8_t durable;       /* 1: kept by sync or os; 0: memory */
+    log_pos checkpoint;    /* recovery begins here */
+    stream_id next_stream; /* every id below may be taken */
+    pack_id next_pack;
+};
+
+struct catalog;
+
+/* Opens or creates. `sync` false leaves syncing to the kernel. A new environment gets a random uuid.
+ * ERR_CORRUPT, ERR_MISMATCH (other format), ERR_IO, ERR_NOSPC with a sentence. */
+int catalog_open(struct sys *sys, const char *dir, bool sync, struct catalog **ret_catalog,
+                 struct catalog_state *ret_state, struct errmsg *msg) MUST_USE;
+void catalog_close(struct catalog *c);
+
+/* Looks up a name. 0 and the id, or ERR_NOTFOUND, ERR_CORRUPT, ERR_IO. */
+int catalog_find(struct catalog *c, struct slice name, stream_id *ret_id) MUST_USE;
+
+/* Loads a stream whole. Errors as catalog_find. */
+int catalog_load(struct catalog *c, stream_id id, struct catalog_stream *ret_stream) MUST_USE;
+void catalog_stream_finish(struct catalog_stream *s);
+
+/* Called per stream in name order; a result other than 0 ends the walk and is returned. */
+typedef int (*catalog_each_fn)(void *context, const struct stream_meta *meta);
+
+/* Walks at most `limit` streams whose names begin with `prefix` and come after `after`. */
+int catalog_list(struct catalog *c, struct slice prefix, struct slice after, size_t limit,
+                 catalog_each_fn each, void *context) MUST_USE;
+
+/* Walks at most `limit` streams whose deadline in the index is at or before `now_ms`, earliest first.
+ * The index may lag behind renewals: the caller checks. */
+int catalog_expired(struct catalog *c, int64_t now_ms, size_t limit, catalog_each_fn each,
+                    void *context) MUST_USE;
+
+/* Number of streams, from the table's own count. */
+uint64_t catalog_count(struct catalog *c);
+
+/* Called per pack with the bytes that live extents hold of it. */
+typedef int (*catalog_pack_fn)(void *context, pack_id id, uint64_t live_bytes,
+                               uint64_t total_bytes);
+int catalog_each_pack(struct catalog *c, catalog_pack_fn each, void *context) MUST_USE;
+
+/* Called per extent of a pack, by position. */
+typedef int (*catalog_extent_fn)(void *context, stream_id id, const struct extent *e);
+int catalog_each_extent(struct catalog *c, pack_id pack, catalog_extent_fn each,
+                        void *context) MUST_USE;
+
+/* A write transaction. The first failure sticks and the commit returns it. Packs' live counts and the
+ * name, expiry and pack indexes follow from these calls. */
+struct catalog_txn;
+int catalog_begin(struct catalog *c, struct catalog_txn **ret_txn) MUST_USE;
+void catalog_put_stream(struct catalog_txn *t, const struct stream_meta *meta);
+void catalog_put_producer(struct catalog_txn *t, stream_id id, const struct producer_meta *p);
+void catalog_del_producer(struct catalog_txn *t, stream_id id, struct slice producer_id);
+/* Adds an extent behind the stream's last one. One that is there already is left alone. */
+void catalog_add_extent(struct catalog_txn *t, stream_id id, const struct extent *e);
+/* Replaces the extents that exactly cover e->start .. +e->len. ERR_NOTFOUND (not sticky) when they no
+ * longer do, or the stream is gone: then nothing changes. */
+int catalog_replace_extents(struct catalog_txn *t, stream_id id, const struct extent *e) MUST_USE;
+/* Removes the stream with its extents, producers and index entries; the name only while it still
+ * names this id. Unknown ids are left alone. */
+void catalog_drop_stream(struct catalog_txn *t, stream_id id);
+void catalog_put_pack(struct catalog_txn *t, pack_id id, uint64_t total_bytes);
+/* Forgets a pack without live bytes. */
+void catalog_del_pack(struct catalog_txn *t, pack_id id);
+void catalog_put_state(struct catalog_txn *t, const struct catalog_state *state);
+int catalog_commit(struct catalog_txn *t) MUST_USE; /* frees the transaction either way */
+void catalog_abort(struct catalog_txn *t);
+
+#endif

@@ -1,0 +1,85 @@
+/* Packs: large files under DIR/packs/ that hold the bytes of many streams, written once and in order
+ * by a checkpoint or a compaction, never changed, dropped whole. pack.c opens with the format.
+ *
+ * A stream is a list of extents; an extent is one run of its bytes in one pack, followed there by the
+ * marks that tell where its messages end. Descriptors are opened on demand, at most PACK_FDS_MAX, none
+ * belongs to a stream. Reading is for any thread; writing is for one at a time. */
+#ifndef ARBE_LOG_PACK_H
+#define ARBE_LOG_PACK_H
+
+#include "base/err.h"
+#include "log/record.h"
+#include "log/sys.h"
+
+typedef uint64_t pack_id; /* never reused; 0 is none */
+
+struct extent {
+    uint64_t start;     /* offset in the stream of the first byte */
+    uint32_t len;       /* bytes of the stream, 1 to EXTENT_BYTES_MAX */
+    uint32_t marks_len; /* bytes of marks, right behind the data in the pack */
+    pack_id pack;
+    uint64_t at;  /* where the data begins in the pack file */
+    uint32_t crc; /* CRC-32C over data and marks */
+};
+
+struct pack_set;
+
+/* Opens DIR/packs; files that `known` does not list are left over from a crash and are renamed aside
+ * when non-empty and not proven stale, else removed. */
+int pack_set_open(struct sys *sys, const char *dir, const uint8_t uuid[static 16],
+                  struct pack_set **ret_set, struct errmsg *msg) MUST_USE;
+void pack_set_close(struct pack_set *s);
+
+/* An open pack; counted, so that a file that was dropped meanwhile can still be read to the end. */
+struct pack {
+    pack_id id;
+    int fd; /* for pread and sendfile with explicit offsets only */
+    /* private */
+    uint32_t refs; /* atomic */
+    struct pack_set *set;
+    struct pack *next; /* in the set's chain */
+    uint64_t used;     /* tick of the last use, for closing the idlest */
+    bool dropped;      /* unlinked; closed with the last reference */
+};
+
+/* A referenced handle; may open a file, so call it where blocking is allowed, or use pack_try_get.
+ * ERR_NOTFOUND when the file is missing, ERR_IO. */
+int pack_get(struct pack_set *s, pack_id id, struct pack **ret_pack) MUST_USE;
+
+/* The same without touching the disk: NULL when the pack is not open. */
+struct pack *pack_try_get(struct pack_set *s, pack_id id);
+
+/* Any thread; accepts NULL. */
+void pack_unref(struct pack *p);
+
+/* A pack being written. */
+struct pack_writer;
+
+/* Creates the file of pack `id`. ERR_NOSPC, ERR_IO. */
+int pack_writer_create(struct pack_set *s, pack_id id, struct pack_writer **ret_writer) MUST_USE;
+
+/* Appends one extent: `pieces` are its bytes in order. Buffers inside; fills at, crc, pack in
+ * *ret_extent. A failure sticks to the writer. */
+int pack_writer_add(struct pack_writer *w, stream_id id, uint64_t start, const struct slice *pieces,
+                    size_t piece_count, struct slice marks, struct extent *ret_extent) MUST_USE;
+
+/* Bytes written so far. */
+uint64_t pack_writer_bytes(const struct pack_writer *w);
+
+/* Flushes and, when `sync`, makes file and directory entry durable. After an error the file must be
+ * abandoned. */
+int pack_writer_finish(struct pack_writer *w, bool sync) MUST_USE;
+
+/* Frees the writer; removes the file unless it was finished. Accepts NULL. */
+void pack_writer_destroy(struct pack_writer *w);
+
+/* Unlinks a pack that no extent refers to any more. */
+void pack_set_drop(struct pack_set *s, pack_id id);
+
+/* Reads and proves the marks of an extent into `out` (marks_len bytes). Blocks. ERR_CORRUPT, ERR_IO. */
+int pack_read_marks(struct pack_set *s, const struct extent *e, void *out) MUST_USE;
+
+/* Reads all data and marks of an extent and proves the checksum. Blocks. */
+int pack_read_extent(struct pack_set *s, const struct extent *e, void *data, void *marks) MUST_USE;
+
+#endif
