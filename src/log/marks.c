@@ -1,0 +1,63 @@
+/* See marks.h. */
+#include "log/marks.h"
+
+#include "base/err.h"
+
+size_t marks_put(void *at, uint64_t len, bool append_end)
+{
+    return bytes_put_varint(at, len << 1 | (append_end ? 1 : 0));
+}
+
+bool marks_next(struct bytes_reader *r, uint64_t *ret_len, bool *ret_append_end)
+{
+    if (r->failed || r->at == r->end) {
+        return false;
+    }
+    uint64_t mark = bytes_read_varint(r);
+    if (r->failed) {
+        return false;
+    }
+    *ret_len = mark >> 1;
+    *ret_append_end = (mark & 1) != 0;
+    return true;
+}
+
+static struct bytes_reader reader_over(struct slice marks)
+{
+    const uint8_t *at = (const uint8_t *)marks.ptr;
+    return (struct bytes_reader){.at = at, .end = at + marks.len};
+}
+
+bool marks_valid(struct slice marks, uint64_t total)
+{
+    struct bytes_reader r = reader_over(marks);
+    uint64_t sum = 0;
+    uint64_t len;
+    bool append_end = true;
+    while (marks_next(&r, &len, &append_end)) {
+        if (len == 0 || len > total - sum) {
+            return false;
+        }
+        sum += len;
+    }
+    return !r.failed && sum == total;
+}
+
+struct marks_cut marks_cut_at(struct slice marks, uint64_t limit)
+{
+    struct bytes_reader r = reader_over(marks);
+    struct marks_cut cut = {0};
+    uint64_t len;
+    bool append_end;
+    while (cut.ceiling <= limit && marks_next(&r, &len, &append_end)) {
+        cut.floor = cut.ceiling;
+        cut.floor_marks = cut.ceiling_marks;
+        cut.ceiling += len;
+        cut.ceiling_marks = (size_t)((const char *)r.at - marks.ptr);
+    }
+    if (cut.ceiling <= limit) {
+        cut.floor = cut.ceiling;
+        cut.floor_marks = cut.ceiling_marks;
+    }
+    return cut;
+}
