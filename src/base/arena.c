@@ -1,3 +1,4 @@
+/* Blocks in a chain, each filled from its start; only the newest is filled further. */
 #include "base/arena.h"
 
 #include <stdalign.h>

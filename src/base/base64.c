@@ -1,3 +1,4 @@
+/* Eight characters a step, from one load: SSE frames of binary streams pass through here. */
 #include "base/base64.h"
 
 #include "base/bytes.h"

@@ -1,3 +1,4 @@
+/* The count is the only field that several threads touch. */
 #include "base/block.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Every append goes through buf_reserve, the one place where the buffer grows and fails. */
 #include "base/buf.h"
 
 #include <assert.h>

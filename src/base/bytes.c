@@ -1,3 +1,4 @@
+/* Varints and the checked reader; plain loads and stores are inline in the header. */
 #include "base/bytes.h"
 
 #include "base/err.h"

@@ -1,3 +1,4 @@
+/* One table, made from ERR_LIST, answers every question about a code. */
 #include "base/err.h"
 
 #include <errno.h>

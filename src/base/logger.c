@@ -1,3 +1,5 @@
+/* A line is put together on the stack and leaves with one write: logging must work when memory is
+ * out, and must not mix the lines of two threads. */
 #include "base/logger.h"
 
 #include "base/buf.h"

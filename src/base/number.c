@@ -1,3 +1,4 @@
+/* One parser for digits; sizes and durations add a table of units. */
 #include "base/number.h"
 
 #include "base/attr.h"

@@ -1,3 +1,5 @@
+/* Comparing, splitting and hashing of borrowed bytes. Empty slices may hold a NULL pointer, which
+ * must not reach memcmp. */
 #include "base/slice.h"
 
 /* Folding constants: any odd numbers with well mixed bits serve. */

@@ -1,3 +1,4 @@
+/* Runs of ASCII and runs of longer characters take turns; each has its own loop. */
 #include "base/utf8.h"
 
 #include "base/bytes.h"

@@ -1,0 +1,42 @@
+/* Allocation that fails on demand. A test includes this before the .c it tests, whose malloc, calloc
+ * and realloc then are these; free stays what it is. Set fault_countdown to n to let n allocations
+ * succeed and fail all later ones; a negative number lets all succeed. Not thread-safe. */
+#ifndef ARBE_TESTS_UNIT_BASE_FAULT_H
+#define ARBE_TESTS_UNIT_BASE_FAULT_H
+
+#include "base/attr.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+static long fault_countdown = -1;
+
+static inline bool fault_due(void)
+{
+    if (fault_countdown > 0) {
+        fault_countdown--;
+        return false;
+    }
+    return fault_countdown == 0;
+}
+
+static inline void *fault_malloc(size_t size)
+{
+    return fault_due() ? NULL : malloc(size);
+}
+
+static inline void *fault_calloc(size_t count, size_t size)
+{
+    return fault_due() ? NULL : calloc(count, size);
+}
+
+static inline void *fault_realloc(void *old, size_t size)
+{
+    return fault_due() ? NULL : realloc(old, size);
+}
+
+#define malloc  fault_malloc
+#define calloc  fault_calloc
+#define realloc fault_realloc
+
+#endif
