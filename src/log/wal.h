@@ -30,6 +30,8 @@ struct wal_config {
     enum durability durability; /* SYNC or OS */
     log_pos start;              /* the checkpoint's position: recovery begins here */
     uint32_t epoch;             /* of this opening; greater than that of any before */
+    bool fresh;                 /* no log was ever made here: none to be found is no fault */
+    bool threads;               /* false: wal_commit_now does what the threads would */
     /* Notice, on the committer's thread: the durable position moved, the log failed, or an attempt to
      * make room ended. Must not block. */
     void (*notice)(void *context);
@@ -69,13 +71,21 @@ void wal_close(struct wal *w);
 int wal_stage(struct wal *w, const struct record *r, struct block *body_block,
               log_pos *ret_end) MUST_USE;
 
+/* Only without threads: makes room that was asked for and commits all that is staged. 0, or ERR_FAILED;
+ * that there was no room is no failure, the next wal_stage says so. */
+int wal_commit_now(struct wal *w) MUST_USE;
+
 /* Everything before this position survives. Any thread, one atomic load. */
 log_pos wal_durable(const struct wal *w);
 
 /* Whether the log failed; sticky. Any thread. */
 bool wal_failed(const struct wal *w);
 
-/* Segments wholly before `position`, which a checkpoint covers, may be used again. */
+/* What made the log fail: the error's code, 0 while it works. Any thread. */
+int wal_error(const struct wal *w);
+
+/* Segments wholly before `position`, which a durable checkpoint covers, may be used again. May unlink
+ * files, so it blocks. */
 void wal_release(struct wal *w, log_pos position);
 
 /* Bytes between `position` and the newest staged record, for checkpoint triggers. */

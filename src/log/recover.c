@@ -1,0 +1,480 @@
+/* Scan. Every wal-* file is judged by its header. Zeros only: its creation was cut short, it is
+ * removed. A broken header: set aside. Of another directory or format: refused, nothing is touched.
+ * The others are put in order of their start. Those that end at or before the checkpoint are spares;
+ * from the one that holds the checkpoint on they must follow each other without a gap. What lies
+ * behind a gap can never be reached and is set aside. If none holds the checkpoint, the log is not
+ * the one the catalog speaks of: refused.
+ *
+ * Walk. A record is good when
+ *   1. its header has the magic, a right checksum and a known type,
+ *   2. its lsn is the position where it was found,
+ *   3. its epoch is not below that of the record before and is below that of this opening,
+ *   4. it ends within the segments, and its payload has a right checksum and decodes.
+ * The first that is not good ends the log.
+ *
+ * Durable. What was walked may so far be only in the kernel's memory: the process may have been killed
+ * between write and sync, or a sync may have failed and left pages that merely look clean. Readers are
+ * about to see these records, so their bytes are written once more and synced before anybody does.
+ *
+ * Cut. Behind the end P there may be whole records of a batch that tore in front of them. They must
+ * stay dead. Two rules see to it, and each covers what the other cannot:
+ *   - The epoch. The next record at P may have just the length of the torn one, so that the stale
+ *     neighbour stands in its right place with its right lsn. Its epoch is lower than that of the
+ *     record now in front of it: rule 3 stops there.
+ *   - The zeros. The frame header at P is overwritten with zeros and synced before anything new is
+ *     staged. Without that, a crash in the middle of writing the next record could leave the old header
+ *     with the new payload; if a client sent the same bytes again, that frame would prove itself, and
+ *     the neighbours behind it, of the same old epoch, with it.
+ * A crash during recovery leaves either the state before or one in which some of this is done already;
+ * doing it again changes nothing. */
+#include "log/recover.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "base/limits.h"
+
+#define READ_BYTES MIB /* of the log at once */
+
+/* The files of the directory, by name. */
+struct name_list {
+    uint64_t *numbers; /* owned */
+    size_t count;
+    size_t cap;
+};
+
+static int add_name(void *context, const char *name)
+{
+    struct name_list *names = context;
+    uint64_t number = 0;
+    if (!segment_parse_name(name, &number)) {
+        return 0;
+    }
+    if (names->count == names->cap) {
+        size_t cap = names->cap ? names->cap * 2 : 64;
+        uint64_t *numbers = realloc(names->numbers, cap * sizeof(numbers[0]));
+        if (!numbers) {
+            return ERR_NOMEM;
+        }
+        names->numbers = numbers;
+        names->cap = cap;
+    }
+    names->numbers[names->count++] = number;
+    return 0;
+}
+
+static struct segment *segment_of(struct list *node)
+{
+    return container_of(node, struct segment, link);
+}
+
+/* Puts `s` into `found`, which is kept ascending by start. */
+static void insert_sorted(struct list *found, struct segment *s)
+{
+    struct list *after = found->prev;
+    while (after != found && segment_of(after)->start > s->start) {
+        after = after->prev;
+    }
+    /* A node appended to its successor as head comes right before it. */
+    list_append(after->next, &s->link);
+}
+
+static int set_aside(struct recovery *r, const char *name, struct errmsg *msg)
+{
+    int rc = segment_set_aside(r->dir, name);
+    if (rc) {
+        return err_set(msg, rc, "cannot rename the damaged log file %s: %s", name, err_text(rc));
+    }
+    r->report.files_set_aside++;
+    return 0;
+}
+
+static int remove_unfinished(struct recovery *r, const char *name, struct errmsg *msg)
+{
+    struct sys *sys = r->dir->sys;
+    char path[SEGMENT_PATH_MAX * 2];
+    (void)snprintf(path, sizeof(path), "%s/%s", r->dir->path, name);
+    int rc = sys->unlink(sys->context, path);
+    return rc ? err_set(msg, rc, "cannot remove the unfinished log file %s: %s", name, err_text(rc))
+              : 0;
+}
+
+/* Opens one file and deals with what it is. */
+static int scan_file(struct recovery *r, struct list *found, uint64_t number, struct errmsg *msg)
+{
+    char name[SEGMENT_PATH_MAX];
+    segment_format_name(number, name);
+    enum segment_state state = SEGMENT_GOOD;
+    struct segment *s = NULL;
+    int rc = segment_open(r->dir, name, &state, &s);
+    if (rc) {
+        return err_set(msg, rc, "cannot open the log file %s: %s", name, err_text(rc));
+    }
+    switch (state) {
+    case SEGMENT_GOOD:
+        insert_sorted(found, s);
+        return 0;
+    case SEGMENT_UNFINISHED:
+        return remove_unfinished(r, name, msg);
+    case SEGMENT_DAMAGED:
+        return set_aside(r, name, msg);
+    case SEGMENT_FOREIGN:
+        return err_set(msg, ERR_MISMATCH,
+                       "the log file %s belongs to another data directory; move it away or restore "
+                       "the catalog that belongs to it",
+                       name);
+    case SEGMENT_FORMAT:
+        return err_set(msg, ERR_MISMATCH,
+                       "the log file %s has a format that this version does not know", name);
+    }
+    return ERR_CORRUPT;
+}
+
+static int scan_files(struct recovery *r, struct list *found, struct errmsg *msg)
+{
+    struct sys *sys = r->dir->sys;
+    struct name_list names = {0};
+    int rc = sys->list_dir(sys->context, r->dir->path, add_name, &names);
+    if (rc) {
+        rc = err_set(msg, rc, "cannot list %s: %s", r->dir->path, err_text(rc));
+    }
+    for (size_t i = 0; i < names.count && rc == 0; i++) {
+        rc = scan_file(r, found, names.numbers[i], msg);
+    }
+    free(names.numbers);
+    return rc;
+}
+
+/* Moves what a checkpoint covers to the spares. A segment that ends right at the checkpoint is covered,
+ * unless it is the last: then the log goes on behind it. */
+static void split_spares(struct recovery *r, struct list *found)
+{
+    LIST_FOR_EACH(node, found)
+    {
+        struct segment *s = segment_of(node);
+        bool at_end = segment_end(s) == r->config->start && node->next == found;
+        if (segment_end(s) > r->config->start || at_end) {
+            return;
+        }
+        list_remove(node);
+        list_append(r->spares, &s->link);
+    }
+}
+
+/* Moves segments to the chain for as long as each begins where the one before ended. */
+static void take_contiguous(struct recovery *r, struct list *found)
+{
+    LIST_FOR_EACH(node, found)
+    {
+        struct segment *s = segment_of(node);
+        bool first = list_empty(&r->chain->segments);
+        if (first ? s->start > r->config->start : s->start != chain_end(r->chain)) {
+            return;
+        }
+        list_remove(node);
+        chain_append(r->chain, s);
+    }
+}
+
+static int set_rest_aside(struct recovery *r, struct list *found, struct errmsg *msg)
+{
+    int rc = 0;
+    LIST_FOR_EACH(node, found)
+    {
+        struct segment *s = segment_of(node);
+        char name[SEGMENT_PATH_MAX];
+        segment_format_name(s->name, name);
+        rc = rc ? rc : set_aside(r, name, msg);
+        list_remove(node);
+        segment_close(r->dir, s);
+    }
+    return rc;
+}
+
+static void close_all(const struct segment_dir *dir, struct list *found)
+{
+    LIST_FOR_EACH(node, found)
+    {
+        list_remove(node);
+        segment_close(dir, segment_of(node));
+    }
+}
+
+int recovery_scan(struct recovery *r, struct errmsg *msg)
+{
+    struct list found;
+    list_init(&found);
+    int rc = scan_files(r, &found, msg);
+    if (rc) {
+        close_all(r->dir, &found);
+        return rc;
+    }
+    bool any = !list_empty(&found) || r->report.files_set_aside > 0;
+    split_spares(r, &found);
+    take_contiguous(r, &found);
+    if (list_empty(&r->chain->segments) && (any || !r->config->fresh)) {
+        close_all(r->dir, &found);
+        return err_set(
+            msg, ERR_MISMATCH,
+            "the log file that holds position %llu is missing from %s; restore it, or move "
+            "the data directory away to begin a new one",
+            (unsigned long long)r->config->start, r->dir->path);
+    }
+    return set_rest_aside(r, &found, msg);
+}
+
+/* A window over the log that holds a whole record at a time. */
+struct window {
+    struct chain *chain;
+    char *bytes;   /* owned */
+    size_t cap;    /* of bytes */
+    log_pos start; /* position of bytes[0] */
+    size_t len;    /* bytes read */
+    int error;     /* what ended a read */
+};
+
+/* The `len` bytes at `pos`, NULL when the log has not so many or a read failed (error). */
+static const char *window_at(struct window *v, log_pos pos, size_t len)
+{
+    if (pos >= v->start && pos + len <= v->start + v->len) {
+        return v->bytes + (pos - v->start);
+    }
+    if (len > v->cap) {
+        char *bytes = realloc(v->bytes, len);
+        if (!bytes) {
+            v->error = ERR_NOMEM;
+            return NULL;
+        }
+        v->bytes = bytes;
+        v->cap = len;
+    }
+    int64_t n = chain_read(v->chain, pos, v->bytes, v->cap);
+    v->start = pos;
+    v->len = n < 0 ? 0 : (size_t)n;
+    v->error = n < 0 ? (int)n : 0;
+    return v->len >= len ? v->bytes : NULL;
+}
+
+static uint64_t padded(uint64_t bytes)
+{
+    return (bytes + RECORD_ALIGN - 1) / RECORD_ALIGN * RECORD_ALIGN;
+}
+
+/* What the walk carries from record to record. */
+struct walk {
+    struct recovery *r;
+    struct window window;
+    log_pos limit;  /* end of the chain */
+    uint32_t epoch; /* of the record before */
+};
+
+/* Proves the record at `pos`. 0 and the record with its end, ERR_CORRUPT when the log ends here, or
+ * the error of a read. */
+static int prove(struct walk *k, log_pos pos, struct record *ret_record, log_pos *ret_end)
+{
+    const char *head = window_at(&k->window, pos, RECORD_FRAME_BYTES);
+    if (!head) {
+        return k->window.error ? k->window.error : ERR_CORRUPT;
+    }
+    struct record_frame f;
+    if (record_decode_frame(head, &f) || f.lsn != pos || f.epoch < k->epoch ||
+        f.epoch >= k->r->config->epoch) {
+        return ERR_CORRUPT;
+    }
+    uint64_t total = RECORD_FRAME_BYTES + (uint64_t)f.payload_len;
+    if (padded(total) > k->limit - pos) {
+        return ERR_CORRUPT;
+    }
+    const char *frame = window_at(&k->window, pos, (size_t)total);
+    if (!frame) {
+        return k->window.error ? k->window.error : ERR_CORRUPT;
+    }
+    struct slice payload = {frame + RECORD_FRAME_BYTES, f.payload_len};
+    if (crc32c(0, payload.ptr, payload.len) != f.payload_crc ||
+        record_decode(f.type, f.id, payload, ret_record)) {
+        return ERR_CORRUPT;
+    }
+    k->epoch = f.epoch;
+    *ret_end = pos + padded(total);
+    return 0;
+}
+
+/* How far the last byte of the segment at `pos` that is not zero is behind `pos`. */
+static int count_nonzero(struct walk *k, const struct segment *s, log_pos pos, uint64_t *ret_bytes)
+{
+    uint64_t last = 0;
+    log_pos at = pos;
+    while (at < segment_end(s)) {
+        uint64_t left = segment_end(s) - at;
+        size_t len = left < READ_BYTES ? (size_t)left : READ_BYTES;
+        const char *bytes = window_at(&k->window, at, len);
+        if (!bytes) {
+            return k->window.error ? k->window.error : ERR_IO;
+        }
+        for (size_t i = 0; i < len; i++) {
+            if (bytes[i] != 0) {
+                last = at + i + 1 - pos;
+            }
+        }
+        at += len;
+    }
+    *ret_bytes = last;
+    return 0;
+}
+
+/* Tells a torn end from a clean one. A segment that was never recycled is zero behind its records; in
+ * a recycled one only a header of this very position, or the rest of one, says that something was
+ * begun here. */
+static int count_torn(struct walk *k, log_pos pos)
+{
+    struct segment *s = chain_find(k->r->chain, pos);
+    if (!s) {
+        return 0;
+    }
+    if (s->generation == 0) {
+        return count_nonzero(k, s, pos, &k->r->report.torn_bytes);
+    }
+    const char *head = window_at(&k->window, pos, RECORD_FRAME_BYTES);
+    if (!head) {
+        return k->window.error;
+    }
+    if (bytes_get_u64(head + 16) == pos) {
+        uint64_t total = padded(RECORD_FRAME_BYTES + (uint64_t)bytes_get_u32(head + 4));
+        k->r->report.torn_bytes = total < k->limit - pos ? total : k->limit - pos;
+    }
+    return 0;
+}
+
+static int walk_records(struct walk *k, wal_replay_fn replay, void *context, struct errmsg *msg)
+{
+    struct recovery *r = k->r;
+    log_pos pos = r->config->start;
+    for (;;) {
+        struct record record;
+        log_pos end = pos;
+        int rc = prove(k, pos, &record, &end);
+        if (rc == ERR_CORRUPT) {
+            break;
+        }
+        if (rc) {
+            return err_set(msg, rc, "cannot read the log at %llu: %s", (unsigned long long)pos,
+                           err_text(rc));
+        }
+        rc = replay(context, &record, end);
+        if (rc) {
+            return err_set(msg, rc, "cannot replay the log at %llu: %s", (unsigned long long)pos,
+                           err_text(rc));
+        }
+        r->report.records++;
+        r->report.bytes += end - pos;
+        pos = end;
+    }
+    r->end = pos;
+    int rc = count_torn(k, pos);
+    return rc ? err_set(msg, rc, "cannot read the end of the log: %s", err_text(rc)) : 0;
+}
+
+/* Reserves what is missing of segments that records will still go to, so that no write in them can
+ * run out of space. */
+static int extend(struct recovery *r)
+{
+    struct sys *sys = r->dir->sys;
+    for (log_pos at = r->end; at < chain_end(r->chain);) {
+        struct segment *s = chain_find(r->chain, at);
+        uint64_t whole = s->bytes + SEGMENT_HEADER_BYTES;
+        int rc = s->file_bytes < whole ? sys->allocate(sys->context, s->fd, whole) : 0;
+        if (rc) {
+            return rc;
+        }
+        s->file_bytes = whole;
+        at = segment_end(s);
+    }
+    return 0;
+}
+
+/* Writes start..end once more. */
+static int rewrite(struct walk *k)
+{
+    struct recovery *r = k->r;
+    struct chain_writer *w = malloc(sizeof(*w));
+    if (!w) {
+        return ERR_NOMEM;
+    }
+    chain_writer_init(w, r->chain, r->config->start);
+    int rc = 0;
+    while (w->pos < r->end && rc == 0) {
+        uint64_t left = r->end - w->pos;
+        size_t len = left < READ_BYTES ? (size_t)left : READ_BYTES;
+        const char *bytes = window_at(&k->window, w->pos, len);
+        if (!bytes) {
+            rc = k->window.error ? k->window.error : ERR_IO;
+            break;
+        }
+        chain_writer_put(w, bytes, len);
+        rc = chain_writer_flush(w);
+    }
+    free(w);
+    return rc;
+}
+
+/* Zeros over the frame header at the end of the log, as far as there is room for one. */
+static int cut(struct recovery *r)
+{
+    static const char zeros[RECORD_FRAME_BYTES];
+    struct chain_writer *w = malloc(sizeof(*w));
+    if (!w) {
+        return ERR_NOMEM;
+    }
+    chain_writer_init(w, r->chain, r->end);
+    uint64_t room = chain_end(r->chain) - r->end;
+    chain_writer_put(w, zeros, room < sizeof(zeros) ? (size_t)room : sizeof(zeros));
+    int rc = chain_writer_flush(w);
+    rc = rc ? rc : chain_sync(r->chain, r->config->start, w->pos);
+    free(w);
+    return rc;
+}
+
+static void describe(struct recovery *r)
+{
+    struct wal_report *p = &r->report;
+    int len = snprintf(p->text, sizeof(p->text), "log: %llu records, %llu bytes replayed",
+                       (unsigned long long)p->records, (unsigned long long)p->bytes);
+    size_t at = (size_t)len;
+    if (p->torn_bytes > 0) {
+        len = snprintf(p->text + at, sizeof(p->text) - at,
+                       "; cut off %llu bytes at %llu that were never acknowledged or are damaged",
+                       (unsigned long long)p->torn_bytes, (unsigned long long)r->end);
+        at += (size_t)len;
+    }
+    if (p->files_set_aside > 0) {
+        (void)snprintf(p->text + at, sizeof(p->text) - at, "; %u log files set aside as *.damaged",
+                       p->files_set_aside);
+    }
+}
+
+int recovery_replay(struct recovery *r, wal_replay_fn replay, void *context, struct errmsg *msg)
+{
+    struct walk k = {.r = r,
+                     .window = {.chain = r->chain, .bytes = malloc(READ_BYTES), .cap = READ_BYTES},
+                     .limit = chain_end(r->chain)};
+    int rc = k.window.bytes ? 0 : err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    rc = rc ? rc : walk_records(&k, replay, context, msg);
+    if (rc == 0) {
+        rc = extend(r);
+        if (rc == 0 && r->config->durability == DURABILITY_SYNC) {
+            rc = rewrite(&k);
+        }
+        rc = rc ? rc : cut(r);
+        if (rc) {
+            (void)err_set(msg, rc, "cannot cut the log at its end: %s", err_text(rc));
+        }
+    }
+    free(k.window.bytes);
+    if (rc == 0) {
+        describe(r);
+    }
+    return rc;
+}
