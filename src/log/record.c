@@ -156,7 +156,8 @@ static uint8_t *put_slice32(uint8_t *at, struct slice s)
 
 static uint8_t *put_create(uint8_t *at, const struct record_create *c)
 {
-    at = put_u8(at, (c->closed ? CREATE_CLOSED : 0) | (c->fork_explicit ? CREATE_FORK_EXPLICIT : 0));
+    at = put_u8(at,
+                (c->closed ? CREATE_CLOSED : 0) | (c->fork_explicit ? CREATE_FORK_EXPLICIT : 0));
     at = put_u64(at, (uint64_t)c->created_ms);
     at = put_u64(at, c->ttl_seconds);
     at = put_u64(at, (uint64_t)c->expires_at_ms);

@@ -262,7 +262,8 @@ static void posix_random(void *context, void *buf, size_t len)
     size_t done = 0;
     while (done < len) {
         ssize_t n = getrandom((char *)buf + done, len - done, 0);
-        assert(n > 0 || errno == EINTR); /* The kernel's generator does not fail once it is there. */
+        assert(n > 0 ||
+               errno == EINTR); /* The kernel's generator does not fail once it is there. */
         done += n > 0 ? (size_t)n : 0;
     }
 }
