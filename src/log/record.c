@@ -5,7 +5,7 @@
  *           u16 + name, u16 + content_type, u32 + marks, body
  *   append  u8 flags (1 close, 2 producer, 4 seq), u64 offset, i64 now_ms,
  *           with 2: u64 epoch, u64 seq, u16 + id; with 4: u16 + seq; u32 + marks, body
- *   delete  u8 flags (1 soft, 2 expired), u32 cascade_count, u64 ids
+ *   delete  u8 flags (1 soft, 2 expired), u64 released, u32 cascade_count, u64 ids
  *   touch   i64 now_ms
  *
  * The body is what is left of the payload. What the decoder would refuse, the encoder must never
@@ -19,6 +19,7 @@
 #include "base/crc32c.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "log/marks.h"
 
 #define FRAME_MAGIC 0x31636572u /* "rec1" */
 
@@ -33,25 +34,8 @@
 #define CREATE_FIXED_BYTES   (1u + 7 * 8 + 2 + 2 + 4)
 #define APPEND_FIXED_BYTES   (1u + 8 + 8 + 4)
 #define PRODUCER_FIXED_BYTES (8u + 8 + 2)
-#define DELETE_FIXED_BYTES   (1u + 4)
+#define DELETE_FIXED_BYTES   (1u + 8 + 4)
 #define TOUCH_FIXED_BYTES    8u
-
-/* Whether the marks are whole, none is zero, and they add up to the body. */
-static bool marks_valid(struct slice marks, struct slice body)
-{
-    uint64_t sum = 0;
-    while (marks.len > 0) {
-        uint64_t len = 0;
-        int used = bytes_get_varint(marks.ptr, marks.len, &len);
-        if (used <= 0 || len == 0 || len > body.len - sum) {
-            return false;
-        }
-        sum += len;
-        marks.ptr += used;
-        marks.len -= (size_t)used;
-    }
-    return sum == body.len;
-}
 
 static bool create_valid(const struct record_create *c)
 {
@@ -61,14 +45,14 @@ static bool create_valid(const struct record_create *c)
            c->content_type.len <= STREAM_CONTENT_TYPE_BYTES_MAX &&
            (c->ttl_seconds == UINT64_MAX || c->ttl_seconds <= STREAM_TTL_SECONDS_MAX) &&
            (fork || !fork_fields) && c->fork_offset <= STREAM_OFFSET_MAX &&
-           c->body.len <= STREAM_OFFSET_MAX - c->fork_offset && marks_valid(c->marks, c->body);
+           c->body.len <= STREAM_OFFSET_MAX - c->fork_offset && marks_valid(c->marks, c->body.len);
 }
 
 static bool append_valid(const struct record_append *a)
 {
     return a->producer.id.len <= PRODUCER_ID_BYTES_MAX && a->seq.len <= STREAM_SEQ_BYTES_MAX &&
            (a->has_seq || a->seq.len == 0) && a->offset <= STREAM_OFFSET_MAX &&
-           a->body.len <= STREAM_OFFSET_MAX - a->offset && marks_valid(a->marks, a->body);
+           a->body.len <= STREAM_OFFSET_MAX - a->offset && marks_valid(a->marks, a->body.len);
 }
 
 static bool record_valid(const struct record *r)
@@ -191,6 +175,7 @@ static uint8_t *put_append(uint8_t *at, const struct record_append *a)
 static uint8_t *put_delete(uint8_t *at, const struct record_delete *d)
 {
     at = put_u8(at, (d->soft ? DELETE_SOFT : 0) | (d->expired ? DELETE_EXPIRED : 0));
+    at = put_u64(at, d->released);
     bytes_put_u32(at, d->cascade_count);
     return put_bytes(at + 4, d->cascade);
 }
@@ -291,6 +276,7 @@ static bool read_delete(struct bytes_reader *in, struct record_delete *d)
     unsigned flags = bytes_read_u8(in);
     d->soft = flags & DELETE_SOFT;
     d->expired = flags & DELETE_EXPIRED;
+    d->released = bytes_read_u64(in);
     d->cascade_count = bytes_read_u32(in);
     d->cascade = read_rest(in);
     return (flags & ~(DELETE_SOFT | DELETE_EXPIRED)) == 0;

@@ -58,7 +58,7 @@ struct record_create {
     uint64_t fork_sub_offset; /* Stream-Fork-Sub-Offset as given */
     bool fork_explicit;       /* whether Stream-Fork-Offset was given */
     bool closed;
-    struct slice marks; /* see record_append */
+    struct slice marks; /* where the messages end, see marks.h */
     struct slice body;
 };
 
@@ -78,6 +78,8 @@ struct record_delete {
     bool expired;           /* by the sweeper or an access, not by DELETE */
     uint32_t cascade_count; /* ancestors that go with it, nearest first */
     struct slice cascade;   /* cascade_count ids of 8 bytes, little-endian */
+    stream_id released;     /* the ancestor that stays, with one fork less; 0: none. Recovery may know
+                               nothing else of the stream that went */
 };
 
 struct record_touch {

@@ -41,6 +41,9 @@ int checkpoint_add(struct checkpoint *c, const struct checkpoint_item *item) MUS
 /* What the streams tell the store's threads. `context` is the first argument of each. */
 struct store_events {
     void *context;
+    /* Once during open, before the first replay: from here on `store` answers its reading operations
+     * and `durable`, so that replay can load the streams that records speak of. */
+    void (*opening)(void *context, struct store *store);
     /* Each record from the last checkpoint on, in order, during open. */
     int (*replay)(void *context, const struct record *r, log_pos end);
     /* The durable position moved, the log failed, or room was made or refused. Must not block. */
