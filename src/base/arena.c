@@ -47,9 +47,13 @@ void arena_finish(struct arena *a)
 /* A new block, in front of all when `in_front`, else behind the newest, which fills up further. */
 static struct arena_block *add_block(struct arena *a, size_t cap, bool in_front)
 {
-    struct arena_block *block = malloc(sizeof(*block) + cap);
+    struct arena_block *block = NULL;
     struct arena_block **link = in_front || a->blocks == NULL ? &a->blocks : &a->blocks->next;
+    size_t bytes;
 
+    if (!__builtin_add_overflow(cap, sizeof(*block), &bytes)) {
+        block = malloc(bytes);
+    }
     if (block == NULL) {
         return NULL;
     }

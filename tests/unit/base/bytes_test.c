@@ -42,8 +42,8 @@ static const struct {
     {UINT64_MAX, 10},
 };
 
-/* Varints come back as they were, are as short as they can be, and every true prefix of one asks for
- * more. */
+/* Varints come back as they were, are as short as they can be, and every true prefix of one asks
+ * for more. */
 static void test_varint_round_trip(void **state)
 {
     (void)state;

@@ -1,0 +1,123 @@
+/* UTF-8 against a decoder that is as simple as the definition, over all short inputs. */
+#include "base/utf8.c"
+
+#include "base/attr.h"
+#include "unit/base/unit.h"
+
+#include <stdlib.h>
+
+/* The length of the character at `at` by RFC 3629: decode, then ask what the number may be. */
+static size_t naive_length(const unsigned char *at, size_t left)
+{
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t len = at[0] < 0x80 ? 1 : at[0] >> 5 == 6 ? 2 : at[0] >> 4 == 14 ? 3 : 4;
+    uint32_t code = at[0] & (len == 1 ? 0x7fu : 0xffu >> (len + 1));
+
+    if ((len == 4 && at[0] >> 3 != 30) || len > left) {
+        return 0;
+    }
+    for (size_t i = 1; i < len; i++) {
+        if (at[i] >> 6 != 2) {
+            return 0;
+        }
+        code = code << 6 | (at[i] & 0x3f);
+    }
+    if (code < smallest[len] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
+        return 0;
+    }
+    return len;
+}
+
+static size_t naive_prefix(const unsigned char *bytes, size_t len)
+{
+    size_t at = 0;
+
+    while (at < len) {
+        size_t step = naive_length(bytes + at, len - at);
+
+        if (step == 0) {
+            break;
+        }
+        at += step;
+    }
+    return at;
+}
+
+/* All pairs of bytes, and all lead bytes with the boundary values behind them, are judged as by the
+ * definition, also when the input ends inside a character. */
+static void test_agrees_with_the_definition(void **state)
+{
+    const unsigned char edge[] = {0x00, 0x22, 0x7f, 0x80, 0x8f, 0x90,
+                                  0x9f, 0xa0, 0xbf, 0xc0, 0xc2, 0xff};
+
+    (void)state;
+    for (unsigned pair = 0; pair < 0x10000; pair++) {
+        for (size_t tail = 0; tail < ARRAY_COUNT(edge) * ARRAY_COUNT(edge); tail++) {
+            unsigned char bytes[4] = {(unsigned char)(pair >> 8), (unsigned char)pair,
+                                      edge[tail / ARRAY_COUNT(edge)],
+                                      edge[tail % ARRAY_COUNT(edge)]};
+            size_t len = 1 + (pair + tail) % 4;
+            struct slice s = {(const char *)bytes, len};
+
+            if (utf8_valid_prefix(s) != naive_prefix(bytes, len)) {
+                print_error("%02x %02x %02x %02x, %zu bytes\n", bytes[0], bytes[1], bytes[2],
+                            bytes[3], len);
+                fail();
+            }
+        }
+    }
+}
+
+/* A wrong byte is found at every place of a long text, whatever stands before it. */
+static void test_finds_the_place(void **state)
+{
+    (void)state;
+    for (size_t len = 1; len < 40; len++) {
+        for (size_t wrong = 0; wrong < len; wrong++) {
+            char *text = malloc(len);
+
+            assert_non_null(text);
+            memset(text, 'a', len);
+            text[wrong] = '\xff';
+            assert_int_equal(utf8_valid_prefix((struct slice){text, len}), wrong);
+            assert_false(utf8_valid((struct slice){text, len}));
+            text[wrong] = 'b';
+            assert_true(utf8_valid((struct slice){text, len}));
+            free(text);
+        }
+    }
+}
+
+/* The empty text is valid, with or without a pointer. */
+static void test_empty_is_valid(void **state)
+{
+    (void)state;
+    assert_true(utf8_valid((struct slice){NULL, 0}));
+    assert_true(utf8_valid(SLICE("")));
+    assert_int_equal(utf8_multibyte_prefix((struct slice){NULL, 0}), 0);
+}
+
+/* The run of longer characters ends at ASCII, at the end, or before what is wrong. */
+static void test_multibyte_run(void **state)
+{
+    (void)state;
+    assert_int_equal(utf8_multibyte_prefix(SLICE("abc")), 0);
+    assert_int_equal(utf8_multibyte_prefix(SLICE("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80x\xc3\xa4")),
+                     9);
+    assert_int_equal(utf8_multibyte_prefix(SLICE("\xc3\xa4\xc3")), 2);
+    assert_int_equal(utf8_multibyte_prefix(SLICE("\xc3\xa4\xff")), 2);
+    assert_true(
+        utf8_valid(SLICE("gr\xc3\xbc\xc3\x9f dich, \xe4\xb8\x96\xe7\x95\x8c \xf0\x9f\x8c\x8d!")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agrees_with_the_definition),
+        cmocka_unit_test(test_finds_the_place),
+        cmocka_unit_test(test_empty_is_valid),
+        cmocka_unit_test(test_multibyte_run),
+    };
+
+    return UNIT_RUN(tests);
+}
