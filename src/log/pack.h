@@ -8,6 +8,8 @@
 #define ARBE_LOG_PACK_H
 
 #include "base/err.h"
+#include "base/list.h"
+#include "base/map.h"
 #include "log/record.h"
 #include "log/sys.h"
 
@@ -24,10 +26,24 @@ struct extent {
 
 struct pack_set;
 
-/* Opens DIR/packs; files that `known` does not list are left over from a crash and are renamed aside
- * when non-empty and not proven stale, else removed. */
+/* Opens DIR/packs, which it makes when missing. ERR_IO, ... with a sentence. */
 int pack_set_open(struct sys *sys, const char *dir, const uint8_t uuid[static 16],
                   struct pack_set **ret_set, struct errmsg *msg) MUST_USE;
+
+/* What pack_set_sweep found. */
+struct pack_sweep {
+    size_t missing;     /* known packs without a file */
+    size_t removed;     /* left-overs of a crash */
+    unsigned set_aside; /* files renamed to *.damaged */
+};
+
+/* Compares the directory with `known`, ascending ids of the packs that the catalog lists. Other files
+ * are left over from a crash: one whose header proves that it is a pack of this directory, or that is
+ * empty, is removed; any other is renamed aside. At start only; blocks. */
+int pack_set_sweep(struct pack_set *s, const pack_id *known, size_t known_count,
+                   struct pack_sweep *ret_sweep) MUST_USE;
+
+/* Closes all; nobody holds a pack any more. Accepts NULL. */
 void pack_set_close(struct pack_set *s);
 
 /* An open pack; counted, so that a file that was dropped meanwhile can still be read to the end. */
@@ -35,11 +51,11 @@ struct pack {
     pack_id id;
     int fd; /* for pread and sendfile with explicit offsets only */
     /* private */
-    uint32_t refs; /* atomic */
-    struct pack_set *set;
-    struct pack *next; /* in the set's chain */
-    uint64_t used;     /* tick of the last use, for closing the idlest */
-    bool dropped;      /* unlinked; closed with the last reference */
+    struct pack_set *set; /* whose lock guards what follows */
+    struct map_node node; /* in the set's map of open packs */
+    struct list idle;     /* on the set's list of packs without references, idlest first */
+    uint32_t refs;        /* users */
+    bool dropped;         /* out of the map; closed with the last reference */
 };
 
 /* A referenced handle; may open a file, so call it where blocking is allowed, or use pack_try_get.
@@ -55,8 +71,9 @@ void pack_unref(struct pack *p);
 /* A pack being written. */
 struct pack_writer;
 
-/* Creates the file of pack `id`. ERR_NOSPC, ERR_IO. */
-int pack_writer_create(struct pack_set *s, pack_id id, struct pack_writer **ret_writer) MUST_USE;
+/* Creates the file of pack `id`. With `sync`, pack_writer_finish makes it durable. ERR_NOSPC, ERR_IO. */
+int pack_writer_create(struct pack_set *s, pack_id id, bool sync,
+                       struct pack_writer **ret_writer) MUST_USE;
 
 /* Appends one extent: `pieces` are its bytes in order. Buffers inside; fills at, crc, pack in
  * *ret_extent. A failure sticks to the writer. */
@@ -66,9 +83,12 @@ int pack_writer_add(struct pack_writer *w, stream_id id, uint64_t start, const s
 /* Bytes written so far. */
 uint64_t pack_writer_bytes(const struct pack_writer *w);
 
-/* Flushes and, when `sync`, makes file and directory entry durable. After an error the file must be
+/* Flushes and, with sync, makes file and directory entry durable. After an error the file must be
  * abandoned. */
-int pack_writer_finish(struct pack_writer *w, bool sync) MUST_USE;
+int pack_writer_finish(struct pack_writer *w) MUST_USE;
+
+/* The id given at creation. */
+pack_id pack_writer_id(const struct pack_writer *w);
 
 /* Frees the writer; removes the file unless it was finished. Accepts NULL. */
 void pack_writer_destroy(struct pack_writer *w);
@@ -76,10 +96,11 @@ void pack_writer_destroy(struct pack_writer *w);
 /* Unlinks a pack that no extent refers to any more. */
 void pack_set_drop(struct pack_set *s, pack_id id);
 
-/* Reads and proves the marks of an extent into `out` (marks_len bytes). Blocks. ERR_CORRUPT, ERR_IO. */
+/* Reads and proves the marks of an extent into `out` (marks_len bytes), by the checksum in the pack
+ * that is theirs alone. Blocks. ERR_CORRUPT, ERR_NOTFOUND, ERR_IO. */
 int pack_read_marks(struct pack_set *s, const struct extent *e, void *out) MUST_USE;
 
-/* Reads all data and marks of an extent and proves the checksum. Blocks. */
+/* Reads all data and marks of an extent and proves the checksum. Blocks. Errors as pack_read_marks. */
 int pack_read_extent(struct pack_set *s, const struct extent *e, void *data, void *marks) MUST_USE;
 
 #endif
