@@ -42,8 +42,10 @@ struct http_refusal {
 
 /* Parses a whole head at the start of `input`, one leading empty line allowed (RFC 9112 section 2.2).
  * Above 0: bytes consumed; 0: more is needed; ERR_INVALID: malformed or over a cap, with the answer in
- * *ret_refusal. `scanned` (in and out, 0 to begin) remembers how far the end of the head was looked
- * for, so that a head that comes byte by byte costs linear time. */
+ * *ret_refusal. *ret_request holds nothing of use unless the result is above 0. `scanned` (in and out,
+ * 0 to begin, 0 again once a head is consumed) remembers how far the end of the head was looked for,
+ * so that a head that comes byte by byte costs linear time. An input buffer must be able to hold
+ * HTTP_HEAD_BYTES_MAX bytes: at that size the answer is never "more". */
 long http_request_parse(struct slice input, size_t *scanned, struct http_request *ret_request,
                         struct http_refusal *ret_refusal) MUST_USE;
 
