@@ -128,7 +128,8 @@ struct stream_page {
     struct stream *stream;       /* referenced; give back with stream_page_finish */
     uint64_t stream_id;          /* for the ETag */
     uint64_t start;              /* position of the first byte */
-    uint64_t next;               /* position behind the last byte */
+    uint64_t next;               /* position behind the last byte; the tail when asked beyond it */
+    uint64_t wait_from;          /* where a waiter waits: next, or beyond the tail as asked */
     bool up_to_date;             /* next is the tail */
     bool closed;                 /* next is the tail and the stream is closed */
     bool json;                   /* pieces end with a comma, which the array form leaves out */
@@ -176,12 +177,17 @@ struct stream_op {
 
     /* private */
     struct engine_worker *worker;
-    struct stream *stream;
-    struct list link; /* on the worker's parked ops, or on a stream that is loading */
-    struct task task;
-    void (*step)(struct stream_op *op); /* what to do next */
-    log_pos end;                        /* parked until this is durable */
-    void *scratch;                      /* JSON messages joined, cold bytes, ... */
+    struct stream *stream;              /* what the operation is about; referenced */
+    struct stream *source;              /* create: the stream to fork; referenced */
+    struct list link;                   /* parked, waiting for room, or on a stream that is loading */
+    struct task task;                   /* brings the operation back to its worker */
+    int (*step)(struct stream_op *op);  /* what to do next: 0 or STREAM_PENDING */
+    log_pos end;                        /* the answer rests on what is durable up to here */
+    uint64_t notices;                   /* of the engine, when room was last asked for */
+    int found;                          /* result of the last look-up */
+    bool claims;                        /* the look-up claims a name that is free */
+    bool changed;                       /* a change was staged: live readers are told */
+    void *scratch;                      /* of the verb */
 };
 
 /* Begins the operation. 0: answered, the result is there; STREAM_PENDING: op->done follows. */

@@ -1,0 +1,48 @@
+/* Media types as streams know them: kept as given, compared without parameters and ASCII case
+ * (PROTOCOL.md section 9). A set keeps each distinct text once, since millions of streams share a
+ * handful. The functions are pure; the set has its own lock and is for any thread. */
+#ifndef ARBE_STREAM_MEDIA_H
+#define ARBE_STREAM_MEDIA_H
+
+#include <pthread.h>
+
+#include "base/attr.h"
+#include "base/map.h"
+#include "base/slice.h"
+
+/* Whether `type` is token "/" token, perhaps with parameters, printable, within the limit. */
+bool media_valid(struct slice type);
+
+/* Whether both name the same media type. */
+bool media_equal(struct slice a, struct slice b);
+
+/* Whether streams of this type are in JSON mode (PROTOCOL.md 9.1). */
+bool media_json(struct slice type);
+
+struct media {
+    struct map_node node; /* in the set */
+    uint32_t refs;        /* under the set's lock */
+    bool json;            /* media_json of the text */
+    uint16_t len;         /* of the text */
+    char text[];          /* as given */
+};
+
+struct media_set {
+    pthread_mutex_t lock; /* guards all of it */
+    struct map types;     /* struct media */
+};
+
+void media_set_init(struct media_set *set);
+void media_set_finish(struct media_set *set); /* every reference was given back */
+
+/* A reference to the set's copy of `type`, or NULL when memory is out. */
+struct media *media_get(struct media_set *set, struct slice type);
+void media_put(struct media_set *set, struct media *m); /* accepts NULL */
+
+/* Lives as long as the reference. */
+static inline struct slice media_text(const struct media *m)
+{
+    return (struct slice){m->text, m->len};
+}
+
+#endif
