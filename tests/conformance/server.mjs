@@ -15,7 +15,9 @@ export async function startServer() {
   const extra = (process.env.ARBE_FLAGS ?? "").split(/\s+/).filter(Boolean)
   const dir = await mkdtemp(join(tmpdir(), "arbe-conformance-"))
   const args = ["streams", "--listen", "127.0.0.1:0", "--data", join(dir, "data"), ...extra]
-  const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] })
+  // The server takes settings from ARBE_ variables; ours are not meant for it.
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ARBE_")))
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], env })
   let said = ""
   const exited = new Promise((done) => {
     child.on("error", (error) => done({ code: null, signal: null, error }))
