@@ -1,14 +1,14 @@
-/* The mailbox is a list under a mutex. The loop says under the same mutex that it is about to sleep,
- * and a poster writes to the eventfd only then, so that a busy loop costs its posters no system call
- * and a wake-up cannot be lost: either the loop sees the task before it sleeps, or the poster sees
- * that it sleeps.
+/* The mailbox is a list under a mutex. The loop says under the same mutex that it is about to
+ * sleep, and a poster writes to the eventfd only then, so that a busy loop costs its posters no
+ * system call and a wake-up cannot be lost: either the loop sees the task before it sleeps, or
+ * the poster sees that it sleeps.
  *
- * The events of one wait are dispatched from an array. Removing a watch clears its entries that are
- * still to come, so an owner may free itself or its neighbours from a callback.
+ * The events of one wait are dispatched from an array. Removing a watch clears its entries that
+ * are still to come, so an owner may free itself or its neighbours from a callback.
  *
- * Timers are a binary heap of (key, timer). A key may be earlier than the timer's due time, never
- * later: moving a timer to a later time, which every request does, only writes to the timer, and the
- * heap is put right when the key comes up. */
+ * Timers are a binary heap of (key, timer). A key may be earlier than the timer's due time,
+ * never later: moving a timer to a later time, which every request does, only writes to the
+ * timer, and the heap is put right when the key comes up. */
 #include "net/loop.h"
 
 #include <assert.h>
@@ -23,8 +23,8 @@
 
 #define EVENTS_PER_TURN 256
 #define TIMERS_MIN      64
+#define TIMERS_SPARE    32 /* for the few timers that belong to no watch */
 #define WAIT_MS_MAX     60000
-#define LOOP_NEVER_MS   UINT64_MAX
 
 struct heap_entry {
     uint64_t key_ms;          /* at most the timer's due time */
@@ -309,7 +309,7 @@ static void fire_timers(struct loop *l)
 int loop_watch_add(struct loop *l, struct loop_watch *watch)
 {
     struct epoll_event event = {.events = watch->events, .data.ptr = watch};
-    int rc = heap_reserve(l, 2 * (l->watch_count + 1));
+    int rc = heap_reserve(l, TIMERS_SPARE + 2 * (l->watch_count + 1));
 
     if (rc < 0) {
         return rc;
