@@ -16,11 +16,13 @@ struct chunk_decoder {
     uint32_t trailer_bytes;
 };
 
+/* At the start of a body; owns nothing, so there is no finish. */
 void chunk_decoder_init(struct chunk_decoder *d);
 
-/* Looks at `input`: returns how many bytes of it were used up (may be 0 when empty), or ERR_INVALID
- * (malformed) or ERR_TOOBIG (line or trailer over its cap). *ret_data is the run of body bytes within
- * what was used up, empty when there was none; call again with the rest until *ret_done. */
+/* Looks at `input`: returns how many bytes of it were used up (may be 0 when empty), or
+ * ERR_INVALID (malformed) or ERR_TOOBIG (line or trailer over its cap). *ret_data is the run of
+ * body bytes within what was used up, empty when there was none; call again with the rest until
+ * *ret_done. */
 long chunk_decode(struct chunk_decoder *d, struct slice input, struct slice *ret_data,
                   bool *ret_done) MUST_USE;
 

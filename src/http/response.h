@@ -1,5 +1,5 @@
-/* Writes a response head into a buffer. A builder: failures stick to the buffer and are checked once,
- * at the end. Header values that come from outside are refused if they hold CR, LF or NUL. */
+/* Writes a response head into a buffer. A builder: failures stick to the buffer and are checked
+ * once, at the end. Header values that come from outside are refused if they hold CR, LF or NUL. */
 #ifndef ARBE_HTTP_RESPONSE_H
 #define ARBE_HTTP_RESPONSE_H
 

@@ -1,5 +1,6 @@
-/* Lines are found with memchr and copied whole. A payload that ends in a line end gets a last, empty
- * data line: a reader joins lines by LF, so that the bytes come back exactly (CR and CRLF as LF). */
+/* Lines are found with memchr and copied whole. A payload that ends in a line end gets a last,
+ * empty data line: a reader joins lines by LF, so that the bytes come back exactly (CR and CRLF
+ * as LF). */
 #include "http/sse.h"
 
 #include <assert.h>

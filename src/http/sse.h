@@ -1,6 +1,7 @@
-/* Server-sent events as PROTOCOL.md 5.8 frames them: each data event is followed by its control event,
- * each line is "data: " and the line, so that one stripped space gives the line back. CR, LF and CRLF
- * in the payload all end a line, so that nothing in it can forge an event. Builders into a buffer. */
+/* Server-sent events as PROTOCOL.md 5.8 frames them: each data event is followed by its control
+ * event, each line is "data: " and the line, so that one stripped space gives the line back. CR,
+ * LF and CRLF in the payload all end a line, so that nothing in it can forge an event. Builders
+ * into a buffer. */
 #ifndef ARBE_HTTP_SSE_H
 #define ARBE_HTTP_SSE_H
 
@@ -16,8 +17,8 @@ enum sse_encoding {
  * parameters. */
 enum sse_encoding sse_encoding_of(struct slice content_type);
 
-/* A data event over the concatenation of `pieces`, which for JSON are stored bytes ending with a comma.
- * Nothing at all when they are empty. */
+/* A data event over the concatenation of `pieces`, which for JSON are stored bytes ending with a
+ * comma. Nothing at all when they are empty. */
 void sse_append_data(struct buf *out, enum sse_encoding encoding, const struct slice *pieces,
                      size_t piece_count);
 
