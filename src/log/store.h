@@ -33,6 +33,7 @@ struct checkpoint_item {
 };
 
 struct checkpoint; /* one in progress; see checkpoint_add */
+struct store;
 
 /* Adds one stream to the checkpoint in progress. Blocks. An error ends the checkpoint, which leaves
  * everything as before. */
@@ -79,8 +80,6 @@ struct store_report {
     uint64_t streams; /* in the catalog */
     char text[512];   /* one line */
 };
-
-struct store;
 
 struct store_ops {
     /* See wal_stage; in memory mode everything staged is durable at once and nothing is written. */
