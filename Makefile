@@ -12,10 +12,9 @@ NODE   ?= tools/node
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-MAKEFLAGS += --no-print-directory
 Q := $(if $(V),,@)
-# A line of progress where the command itself stays hidden.
-SAY = $(if $(V),@:,@printf '  %-7s %s\n')
+# A line of progress where the command itself stays hidden; none with make -s.
+SAY := $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),@:,@printf '  %-7s %s\n')
 
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 \
         -Wcast-align -Wimplicit-fallthrough -Wundef $(if $(WERROR),-Werror)
@@ -48,6 +47,8 @@ PROG  := $(if $(wildcard src/cli/main.c),$(B)/arbe)
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(PROG) $(LIBS)
+
+MAKEFLAGS += --no-print-directory
 
 # Every object depends on this file, which changes only when the compiler or a flag does.
 $(B)/flags: FORCE
