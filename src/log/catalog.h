@@ -63,6 +63,7 @@ struct catalog_state {
     uint32_t format;       /* CATALOG_FORMAT */
     uint32_t epoch;        /* of the last opening */
     uint8_t durable;       /* 1: kept by sync or os; 0: memory */
+    uint8_t log_made;      /* 1: a log was begun, so that none to be found is a fault */
     log_pos checkpoint;    /* recovery begins here */
     stream_id next_stream; /* every id below may be taken */
     pack_id next_pack;
@@ -70,8 +71,10 @@ struct catalog_state {
 
 struct catalog;
 
-/* Opens or creates. `sync` false leaves syncing to the kernel. A new environment gets a random uuid.
- * ERR_CORRUPT, ERR_MISMATCH (other format), ERR_IO, ERR_NOSPC with a sentence. */
+#define CATALOG_FORMAT 1u
+
+/* Opens or creates; `dir` exists on the real disk, since LMDB makes its own calls. `sync` false leaves syncing to the kernel. A new environment gets a random uuid
+ * and epoch 0. ERR_CORRUPT, ERR_MISMATCH (other format), ERR_IO, ERR_NOSPC with a sentence. */
 int catalog_open(struct sys *sys, const char *dir, bool sync, struct catalog **ret_catalog,
                  struct catalog_state *ret_state, struct errmsg *msg) MUST_USE;
 void catalog_close(struct catalog *c);
@@ -108,6 +111,13 @@ typedef int (*catalog_extent_fn)(void *context, stream_id id, const struct exten
 int catalog_each_extent(struct catalog *c, pack_id pack, catalog_extent_fn each,
                         void *context) MUST_USE;
 
+/* Called per extent of a stream, ascending; nothing for an unknown id. */
+int catalog_each_stream_extent(struct catalog *c, stream_id id, catalog_extent_fn each,
+                               void *context) MUST_USE;
+
+/* Forgets all streams and packs and writes `state`, in one transaction. */
+int catalog_clear(struct catalog *c, const struct catalog_state *state) MUST_USE;
+
 /* A write transaction. The first failure sticks and the commit returns it. Packs' live counts and the
  * name, expiry and pack indexes follow from these calls. */
 struct catalog_txn;
@@ -127,7 +137,10 @@ void catalog_put_pack(struct catalog_txn *t, pack_id id, uint64_t total_bytes);
 /* Forgets a pack without live bytes. */
 void catalog_del_pack(struct catalog_txn *t, pack_id id);
 void catalog_put_state(struct catalog_txn *t, const struct catalog_state *state);
-int catalog_commit(struct catalog_txn *t) MUST_USE; /* frees the transaction either way */
+/* Ends and frees the transaction either way. After ERR_NOSPC and most other errors nothing of it
+ * happened. ERR_UNKNOWN: the disk failed at the very end, and only the next start can tell whether it
+ * happened; the catalog takes no more transactions, and nothing it may name must be removed. */
+int catalog_commit(struct catalog_txn *t) MUST_USE;
 void catalog_abort(struct catalog_txn *t);
 
 #endif

@@ -41,7 +41,6 @@
 #define PACK_HEADER_BYTES   64u
 #define PACK_HEADER_CRC_AT  60u
 #define EXTENT_MAGIC        0x31747865u /* "ext1" */
-#define EXTENT_HEADER_BYTES 48u
 #define WRITER_BUFFER_BYTES MIB
 #define WRITER_DIRECT_BYTES (256u * KIB) /* a piece of this size is not copied */
 #define WRITER_SYNC_BYTES   (8u * MIB)   /* synced on the way, so that no commit waits behind all */
@@ -419,16 +418,16 @@ static int read_exactly(struct pack_set *s, const struct pack *p, uint64_t at, v
 static int read_marks_crc(struct pack_set *s, const struct pack *p, const struct extent *e,
                           uint32_t *ret_crc)
 {
-    uint8_t header[EXTENT_HEADER_BYTES];
-    if (e->at < PACK_HEADER_BYTES + EXTENT_HEADER_BYTES) {
+    uint8_t header[PACK_EXTENT_HEADER_BYTES];
+    if (e->at < PACK_HEADER_BYTES + PACK_EXTENT_HEADER_BYTES) {
         return ERR_CORRUPT;
     }
-    int rc = read_exactly(s, p, e->at - EXTENT_HEADER_BYTES, header, sizeof(header));
+    int rc = read_exactly(s, p, e->at - PACK_EXTENT_HEADER_BYTES, header, sizeof(header));
     if (rc) {
         return rc;
     }
     bool good = bytes_get_u32(header) == EXTENT_MAGIC &&
-                bytes_get_u32(header + 4) == crc32c(0, header + 8, EXTENT_HEADER_BYTES - 8) &&
+                bytes_get_u32(header + 4) == crc32c(0, header + 8, PACK_EXTENT_HEADER_BYTES - 8) &&
                 bytes_get_u64(header + 8) == e->pack && bytes_get_u64(header + 24) == e->start &&
                 bytes_get_u32(header + 32) == e->len &&
                 bytes_get_u32(header + 36) == e->marks_len && bytes_get_u32(header + 40) == e->crc;
@@ -588,9 +587,9 @@ int pack_writer_add(struct pack_writer *w, stream_id id, uint64_t start, const s
                        .len = (uint32_t)len,
                        .marks_len = (uint32_t)marks.len,
                        .pack = w->id,
-                       .at = w->bytes + EXTENT_HEADER_BYTES,
+                       .at = w->bytes + PACK_EXTENT_HEADER_BYTES,
                        .crc = crc32c(crc, marks.ptr, marks.len)};
-    uint8_t header[EXTENT_HEADER_BYTES];
+    uint8_t header[PACK_EXTENT_HEADER_BYTES];
     bytes_put_u32(header, EXTENT_MAGIC);
     bytes_put_u64(header + 8, w->id);
     bytes_put_u64(header + 16, id);
@@ -599,7 +598,7 @@ int pack_writer_add(struct pack_writer *w, stream_id id, uint64_t start, const s
     bytes_put_u32(header + 36, e.marks_len);
     bytes_put_u32(header + 40, e.crc);
     bytes_put_u32(header + 44, crc32c(0, marks.ptr, marks.len));
-    bytes_put_u32(header + 4, crc32c(0, header + 8, EXTENT_HEADER_BYTES - 8));
+    bytes_put_u32(header + 4, crc32c(0, header + 8, PACK_EXTENT_HEADER_BYTES - 8));
     put(w, header, sizeof(header));
     for (size_t i = 0; i < piece_count; i++) {
         put(w, pieces[i].ptr, pieces[i].len);

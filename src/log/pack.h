@@ -15,6 +15,8 @@
 
 typedef uint64_t pack_id; /* never reused; 0 is none */
 
+#define PACK_EXTENT_HEADER_BYTES 48u /* in front of each extent's data */
+
 struct extent {
     uint64_t start;     /* offset in the stream of the first byte */
     uint32_t len;       /* bytes of the stream, 1 to EXTENT_BYTES_MAX */
