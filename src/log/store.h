@@ -65,13 +65,16 @@ struct store_events {
 struct store_config {
     const char *dir; /* data directory; made with mode 0700 when missing */
     enum durability durability;
-    uint64_t segment_bytes;    /* --wal-segment */
-    uint64_t checkpoint_bytes; /* --checkpoint-bytes: log bytes that trigger a checkpoint */
-    uint64_t
-        checkpoint_interval_ms; /* --checkpoint-interval; 0: only when asked, for simulations */
-    size_t staged_bytes_max;    /* staged and not durable */
+    uint64_t segment_bytes;          /* --wal-segment */
+    uint64_t checkpoint_bytes;       /* --checkpoint-bytes: log bytes that trigger a checkpoint */
+    uint64_t checkpoint_interval_ms; /* --checkpoint-interval; 0: only when asked */
+    size_t staged_bytes_max;         /* staged and not durable */
     struct sys *sys;
-    bool threads; /* false: no checkpoint thread; store_ops.checkpoint runs it */
+    /* False: no threads at all; ops->commit and ops->checkpoint do the work, for simulations. */
+    bool threads;
+    /* An existing directory for LMDB, which makes its own system calls, where `sys` is not the real
+     * one; NULL: DIR/catalog. */
+    const char *catalog_dir;
 };
 
 /* What the operator wants to know at start. */
@@ -79,6 +82,16 @@ struct store_report {
     struct wal_report wal;
     uint64_t streams; /* in the catalog */
     char text[512];   /* one line */
+};
+
+/* How the store is, for /health and metrics. */
+struct store_health {
+    int log_error;                /* what made the log fail; 0: it works */
+    int checkpoint_error;         /* of the last checkpoint or compaction; 0: it succeeded */
+    uint64_t checkpoint_failures; /* in a row */
+    uint64_t log_bytes;           /* waiting for a checkpoint */
+    uint64_t checkpoints;         /* that succeeded since the start */
+    char text[256];               /* what is wrong, in a line; empty: nothing */
 };
 
 struct store_ops {
@@ -106,6 +119,10 @@ struct store_ops {
     /* Wakes the checkpoint thread; without threads, runs a checkpoint and one round of compaction now
      * and returns its result. */
     int (*checkpoint)(struct store *s);
+    /* Only without threads: commits what is staged, gives notice. 0 or ERR_FAILED. */
+    int (*commit)(struct store *s);
+    /* Any thread; does not block for long. */
+    void (*health)(struct store *s, struct store_health *ret_health);
     /* Commits what is staged; with `checkpoint`, makes a last checkpoint. Joins the threads, frees. */
     int (*close)(struct store *s, bool checkpoint);
 };

@@ -42,6 +42,7 @@ struct wal {
     pthread_mutex_t lock;   /* guards what follows, up to the atomics */
     pthread_cond_t staged;  /* for the committer: the active batch has records, or stop */
     pthread_cond_t prepare; /* for the preparer: room is wanted, or stop */
+    pthread_cond_t flushed; /* for wal_flush: a batch was committed, or the log failed */
     struct batch batches[2];
     struct batch *active; /* being filled; the other one is written or idle */
     log_pos room_end;     /* end of the chain: records are accepted up to here */
@@ -103,6 +104,7 @@ static void fail(struct wal *w, int error)
     }
     pthread_cond_signal(&w->prepare);
     pthread_cond_signal(&w->staged);
+    pthread_cond_broadcast(&w->flushed);
     pthread_mutex_unlock(&w->lock);
     give_notice(w);
 }
@@ -276,6 +278,7 @@ static void *committer_main(void *context)
         pthread_mutex_unlock(&w->lock);
         (void)commit_batch(w, b); /* A failure is in w->error and ends the loop. */
         pthread_mutex_lock(&w->lock);
+        pthread_cond_broadcast(&w->flushed);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -401,6 +404,21 @@ int wal_commit_now(struct wal *w)
     return wal_failed(w) ? ERR_FAILED : 0;
 }
 
+int wal_flush(struct wal *w)
+{
+    if (!w->threads_started) {
+        return wal_commit_now(w);
+    }
+    pthread_mutex_lock(&w->lock);
+    log_pos end = w->next;
+    while (wal_durable(w) < end && !w->error) {
+        pthread_cond_wait(&w->flushed, &w->lock);
+    }
+    int rc = wal_durable(w) < end ? ERR_FAILED : 0;
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
 /* Keeps a released segment for later, or removes it. */
 static void keep_or_remove(struct wal *w, struct segment *s)
 {
@@ -467,6 +485,7 @@ static void wal_init(struct wal *w, const struct wal_config *config)
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->staged, NULL);
     pthread_cond_init(&w->prepare, NULL);
+    pthread_cond_init(&w->flushed, NULL);
     batch_init(&w->batches[0]);
     batch_init(&w->batches[1]);
     w->active = &w->batches[0];
@@ -482,6 +501,7 @@ static void wal_free(struct wal *w)
     for (struct segment *s = take_spare(w); s; s = take_spare(w)) {
         segment_close(&w->dir, s);
     }
+    pthread_cond_destroy(&w->flushed);
     pthread_cond_destroy(&w->prepare);
     pthread_cond_destroy(&w->staged);
     pthread_mutex_destroy(&w->lock);

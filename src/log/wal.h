@@ -61,6 +61,9 @@ int wal_open(const struct wal_config *config, wal_replay_fn replay, void *replay
 /* Commits what is staged, stops the committer, closes. Accepts NULL. */
 void wal_close(struct wal *w);
 
+/* Waits until everything staged so far is durable, or the log failed (ERR_FAILED). Blocks. */
+int wal_flush(struct wal *w) MUST_USE;
+
 /* Stages one record. `body_block`, when not NULL, holds the body's bytes and is referenced until they
  * are written; otherwise, or when the body is small, the bytes are copied before the call returns.
  * The caller holds the lock of the stream, so that log order is the stream's order.

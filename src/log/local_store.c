@@ -1,0 +1,711 @@
+/* The data directory:
+ *
+ *   DIR/lock      locked by the process that has the directory open
+ *   DIR/wal/      the log's segments (segment.c); not in memory mode
+ *   DIR/packs/    packs (pack.c)
+ *   DIR/catalog/  the LMDB environment (catalog.c)
+ *
+ * Opening: lock; catalog; a new epoch, committed before the log opens, so that no two openings write
+ * frames of the same epoch; packs; recovery with replay; sweep of packs that no one names; threads.
+ * The catalog says whether the directory keeps streams for good or in memory mode only, and whether a
+ * log was ever begun: a log that is then missing is refused, not replaced by an empty one.
+ *
+ * In memory mode there is no log. What is staged counts as durable at once; positions are counted as if
+ * there were one, so that checkpoints, which then only move bytes out of memory, come as usual.
+ *
+ * One thread makes checkpoints and compactions. It wakes when the log has grown by checkpoint_bytes,
+ * when checkpoint_interval_ms have passed with anything to write, or when asked. A failed checkpoint is
+ * tried again after a pause that doubles up to a minute; meanwhile health tells what is wrong. */
+#include "log/store.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/limits.h"
+#include "log/checkpoint.h"
+#include "log/compact.h"
+
+#define PATH_BYTES_MAX      1100u
+#define RETRY_MS_MIN        1000u
+#define RETRY_MS_MAX        60000u
+#define COMPACT_ROUND_BYTES (64ull * MIB)
+#define KIND_DURABLE        1u
+
+struct local_store {
+    struct store base; /* first: what the streams hold */
+    struct store_config config;
+    struct store_events events;
+    char dir[PATH_BYTES_MAX];
+    char catalog_path[PATH_BYTES_MAX];
+    char wal_path[PATH_BYTES_MAX];
+    char packs_path[PATH_BYTES_MAX];
+    int lock_fd;
+    struct catalog *catalog;
+    struct pack_set *packs;
+    struct wal *wal; /* NULL in memory mode, and while recovery runs */
+
+    /* The checkpoint thread's, or the caller's without threads. */
+    struct catalog_state state;  /* as committed last, but for next_pack */
+    struct output_target target; /* what checkpoints and compactions write to */
+    struct compaction_ids small; /* streams with new extents */
+    bool compact_more;           /* the last round did not finish */
+
+    /* Atomics. */
+    stream_id next_stream;
+    log_pos checkpoint;  /* that of `state`, for other threads */
+    log_pos replayed;    /* durable position during recovery */
+    log_pos memory_next; /* position in memory mode */
+    bool overflow_told;  /* the thread was woken for checkpoint_bytes */
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t wake;  /* for the checkpoint thread */
+    bool asked;
+    bool stop;
+    struct store_health health;
+    bool thread_started;
+    pthread_t thread;
+};
+
+static struct local_store *local_of(struct store *s)
+{
+    return container_of(s, struct local_store, base);
+}
+
+static bool in_memory(const struct local_store *s)
+{
+    return s->config.durability == DURABILITY_MEMORY;
+}
+
+/* Positions. */
+
+static log_pos op_durable(struct store *base)
+{
+    struct local_store *s = local_of(base);
+    if (s->wal) {
+        return wal_durable(s->wal);
+    }
+    return __atomic_load_n(in_memory(s) ? &s->memory_next : &s->replayed, __ATOMIC_ACQUIRE);
+}
+
+static bool op_failed(struct store *base)
+{
+    struct local_store *s = local_of(base);
+    return s->wal && wal_failed(s->wal);
+}
+
+static stream_id op_next_id(struct store *base)
+{
+    return __atomic_fetch_add(&local_of(base)->next_stream, 1, __ATOMIC_RELAXED);
+}
+
+/* Log bytes that no checkpoint covers yet. */
+static uint64_t bytes_waiting(struct local_store *s)
+{
+    log_pos checkpoint = __atomic_load_n(&s->checkpoint, __ATOMIC_ACQUIRE);
+    if (s->wal) {
+        return wal_bytes_since(s->wal, checkpoint);
+    }
+    return __atomic_load_n(&s->memory_next, __ATOMIC_ACQUIRE) - checkpoint;
+}
+
+static void wake(struct local_store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->asked = true;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Wakes the checkpoint thread once when the log has grown enough. */
+static void wake_on_overflow(struct local_store *s)
+{
+    if (bytes_waiting(s) >= s->config.checkpoint_bytes &&
+        !__atomic_exchange_n(&s->overflow_told, true, __ATOMIC_ACQ_REL)) {
+        wake(s);
+    }
+}
+
+static void on_notice(void *context)
+{
+    struct local_store *s = context;
+    s->events.notice(s->events.context);
+    if (__atomic_load_n(&s->wal, __ATOMIC_ACQUIRE)) { /* unset while wal_open is not yet back */
+        wake_on_overflow(s);
+    }
+}
+
+static int op_stage(struct store *base, const struct record *r, struct block *body_block,
+                    log_pos *ret_end)
+{
+    struct local_store *s = local_of(base);
+    if (s->wal) {
+        return wal_stage(s->wal, r, body_block, ret_end);
+    }
+    assert(in_memory(s));
+    uint64_t bytes = RECORD_FRAME_BYTES + record_head_bytes(r) + record_body(r).len;
+    bytes = (bytes + RECORD_ALIGN - 1) / RECORD_ALIGN * RECORD_ALIGN;
+    *ret_end = __atomic_add_fetch(&s->memory_next, bytes, __ATOMIC_ACQ_REL);
+    wake_on_overflow(s);
+    return 0;
+}
+
+static int op_commit(struct store *base)
+{
+    struct local_store *s = local_of(base);
+    return s->wal ? wal_commit_now(s->wal) : 0;
+}
+
+/* Reading. */
+
+static int op_find(struct store *base, struct slice name, stream_id *ret_id)
+{
+    return catalog_find(local_of(base)->catalog, name, ret_id);
+}
+
+static int op_load(struct store *base, stream_id id, struct catalog_stream *ret_stream)
+{
+    return catalog_load(local_of(base)->catalog, id, ret_stream);
+}
+
+static int op_list(struct store *base, struct slice prefix, struct slice after, size_t limit,
+                   catalog_each_fn each, void *context)
+{
+    return catalog_list(local_of(base)->catalog, prefix, after, limit, each, context);
+}
+
+static int op_expired(struct store *base, int64_t now_ms, size_t limit, catalog_each_fn each,
+                      void *context)
+{
+    return catalog_expired(local_of(base)->catalog, now_ms, limit, each, context);
+}
+
+static int op_read_marks(struct store *base, const struct extent *e, void *out)
+{
+    return pack_read_marks(local_of(base)->packs, e, out);
+}
+
+static int op_read_extent(struct store *base, const struct extent *e, void *data, void *marks)
+{
+    return pack_read_extent(local_of(base)->packs, e, data, marks);
+}
+
+static int op_pack_get(struct store *base, pack_id id, struct pack **ret_pack)
+{
+    return pack_get(local_of(base)->packs, id, ret_pack);
+}
+
+static struct pack *op_pack_try_get(struct store *base, pack_id id)
+{
+    return pack_try_get(local_of(base)->packs, id);
+}
+
+static void op_health(struct store *base, struct store_health *ret_health)
+{
+    struct local_store *s = local_of(base);
+    pthread_mutex_lock(&s->lock);
+    *ret_health = s->health;
+    pthread_mutex_unlock(&s->lock);
+    ret_health->log_bytes = bytes_waiting(s);
+    ret_health->log_error = s->wal ? wal_error(s->wal) : 0;
+    if (ret_health->log_error) {
+        (void)snprintf(ret_health->text, sizeof(ret_health->text),
+                       "the log failed (%s); no writes are accepted until a restart",
+                       err_text(ret_health->log_error));
+    }
+}
+
+/* Checkpoints. */
+
+static void note_result(struct local_store *s, int rc, const char *what)
+{
+    pthread_mutex_lock(&s->lock);
+    struct store_health *h = &s->health;
+    h->checkpoint_error = rc;
+    if (rc == 0) {
+        h->checkpoint_failures = 0;
+        h->text[0] = '\0';
+    } else {
+        h->checkpoint_failures++;
+        (void)snprintf(h->text, sizeof(h->text), "the last %s failed: %s", what, err_text(rc));
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The state that a transaction committed now should carry. */
+static struct catalog_state state_now(struct local_store *s, log_pos checkpoint)
+{
+    struct catalog_state state = s->state;
+    state.checkpoint = checkpoint;
+    state.next_stream = __atomic_load_n(&s->next_stream, __ATOMIC_ACQUIRE);
+    return state;
+}
+
+static void on_added(void *context, stream_id id, const struct extent *e)
+{
+    struct local_store *s = context;
+    compaction_note(&s->small, id);
+    s->events.extent_added(s->events.context, id, e);
+}
+
+/* Tells the streams and lets go of the log. */
+static void announce(struct local_store *s, struct checkpoint *c, log_pos position)
+{
+    s->state = state_now(s, position);
+    __atomic_store_n(&s->checkpoint, position, __ATOMIC_RELEASE);
+    __atomic_store_n(&s->overflow_told, false, __ATOMIC_RELEASE);
+    checkpoint_each_added(c, on_added, s);
+    s->events.checkpointed(s->events.context, 0);
+    pthread_mutex_lock(&s->lock);
+    s->health.checkpoints++;
+    pthread_mutex_unlock(&s->lock);
+    if (s->wal) {
+        wal_release(s->wal, position);
+    }
+}
+
+static int make_checkpoint(struct local_store *s)
+{
+    log_pos position = op_durable(&s->base); /* before collect: see checkpoint.c */
+    struct checkpoint *c = NULL;
+    int rc = checkpoint_create(&s->target, &c);
+    if (rc) {
+        return rc;
+    }
+    rc = s->events.collect(s->events.context, c);
+    if (rc == 0) {
+        struct catalog_state state = state_now(s, position);
+        rc = checkpoint_commit(c, &state);
+    }
+    if (rc) {
+        /* Packs go first: the streams may come back at once. */
+        checkpoint_destroy(c);
+        s->events.checkpointed(s->events.context, rc);
+        return rc;
+    }
+    announce(s, c, position);
+    checkpoint_destroy(c);
+    return 0;
+}
+
+static int run_checkpoint(struct local_store *s)
+{
+    if (op_failed(&s->base)) {
+        return ERR_FAILED;
+    }
+    int rc = bytes_waiting(s) > 0 ? make_checkpoint(s) : 0;
+    note_result(s, rc, "checkpoint");
+    return rc;
+}
+
+static void on_replaced(void *context, stream_id id, const struct extent *e)
+{
+    struct local_store *s = context;
+    s->events.extent_replaced(s->events.context, id, e);
+}
+
+static int run_compaction(struct local_store *s)
+{
+    struct catalog_state state = state_now(s, s->state.checkpoint);
+    struct compaction k = {.target = &s->target,
+                           .state = &state,
+                           .bytes_max = COMPACT_ROUND_BYTES,
+                           .replaced = on_replaced,
+                           .context = s};
+    int rc = compact_round(&k, &s->small, &s->compact_more);
+    if (rc) {
+        s->compact_more = false;
+        note_result(s, rc, "compaction");
+    }
+    return rc;
+}
+
+/* Waits until there is a reason to work or `ms` have passed; 0: without end. False: stop. */
+static bool wait_for_work(struct local_store *s, uint64_t ms)
+{
+    struct sys *sys = s->config.sys;
+    uint64_t until = sys->mono_ms(sys->context) + ms;
+    struct timespec ts = {.tv_sec = (time_t)(until / 1000),
+                          .tv_nsec = (long)(until % 1000) * 1000000};
+    pthread_mutex_lock(&s->lock);
+    int rc = 0;
+    while (!s->stop && !s->asked && rc == 0) {
+        rc = ms == 0 ? pthread_cond_wait(&s->wake, &s->lock)
+                     : pthread_cond_timedwait(&s->wake, &s->lock, &ts);
+    }
+    s->asked = false;
+    bool go_on = !s->stop;
+    pthread_mutex_unlock(&s->lock);
+    return go_on;
+}
+
+/* The pause before the next try. */
+static uint64_t next_retry_ms(uint64_t retry_ms)
+{
+    if (retry_ms == 0) {
+        return RETRY_MS_MIN;
+    }
+    return retry_ms * 2 < RETRY_MS_MAX ? retry_ms * 2 : RETRY_MS_MAX;
+}
+
+static void *thread_main(void *context)
+{
+    struct local_store *s = context;
+    uint64_t retry_ms = 0;
+    for (;;) {
+        bool busy = s->compact_more && retry_ms == 0;
+        uint64_t wait_ms = busy ? 1 : retry_ms ? retry_ms : s->config.checkpoint_interval_ms;
+        if (!wait_for_work(s, wait_ms)) {
+            return NULL;
+        }
+        int rc = run_checkpoint(s);
+        rc = rc ? rc : run_compaction(s);
+        retry_ms = rc ? next_retry_ms(retry_ms) : 0;
+    }
+}
+
+static int op_checkpoint(struct store *base)
+{
+    struct local_store *s = local_of(base);
+    if (s->config.threads) {
+        wake(s);
+        return 0;
+    }
+    int rc = run_checkpoint(s);
+    return rc ? rc : run_compaction(s);
+}
+
+/* Closing. */
+
+/* Closes whatever is open; also halfway through opening. */
+static void store_free(struct local_store *s)
+{
+    struct sys *sys = s->config.sys;
+    wal_close(s->wal);
+    pack_set_close(s->packs);
+    catalog_close(s->catalog);
+    if (s->lock_fd >= 0) {
+        sys->close(sys->context, s->lock_fd);
+    }
+    compaction_ids_finish(&s->small);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+static void stop_thread(struct local_store *s)
+{
+    if (s->thread_started) {
+        pthread_mutex_lock(&s->lock);
+        s->stop = true;
+        pthread_cond_signal(&s->wake);
+        pthread_mutex_unlock(&s->lock);
+        pthread_join(s->thread, NULL);
+        s->thread_started = false;
+    }
+}
+
+static int op_close(struct store *base, bool checkpoint)
+{
+    struct local_store *s = local_of(base);
+    stop_thread(s);
+    int rc = s->wal ? wal_flush(s->wal) : 0;
+    if (rc == 0 && checkpoint) {
+        rc = run_checkpoint(s);
+    }
+    store_free(s);
+    return rc;
+}
+
+static const struct store_ops local_store_ops = {
+    .stage = op_stage,
+    .durable = op_durable,
+    .failed = op_failed,
+    .next_id = op_next_id,
+    .find = op_find,
+    .load = op_load,
+    .list = op_list,
+    .expired = op_expired,
+    .read_marks = op_read_marks,
+    .read_extent = op_read_extent,
+    .pack_get = op_pack_get,
+    .pack_try_get = op_pack_try_get,
+    .checkpoint = op_checkpoint,
+    .commit = op_commit,
+    .health = op_health,
+    .close = op_close,
+};
+
+/* Opening. */
+
+static int format_paths(struct local_store *s, const struct store_config *config,
+                        struct errmsg *msg)
+{
+    if (strlen(config->dir) > PATH_BYTES_MAX - 100) {
+        return err_set(msg, ERR_INVALID, "the path of the data directory is longer than %u bytes",
+                       PATH_BYTES_MAX - 100);
+    }
+    (void)snprintf(s->dir, sizeof(s->dir), "%s", config->dir);
+    (void)snprintf(s->wal_path, sizeof(s->wal_path), "%s/wal", config->dir);
+    (void)snprintf(s->packs_path, sizeof(s->packs_path), "%s/packs", config->dir);
+    if (config->catalog_dir) {
+        (void)snprintf(s->catalog_path, sizeof(s->catalog_path), "%s", config->catalog_dir);
+    } else {
+        (void)snprintf(s->catalog_path, sizeof(s->catalog_path), "%s/catalog", config->dir);
+    }
+    return 0;
+}
+
+/* Makes and locks the directory. */
+static int take_dir(struct local_store *s, struct errmsg *msg)
+{
+    struct sys *sys = s->config.sys;
+    char lock[PATH_BYTES_MAX + 8];
+    (void)snprintf(lock, sizeof(lock), "%s/lock", s->dir);
+    int rc = sys->mkdir(sys->context, s->dir);
+    if (rc) {
+        return err_set(msg, rc, "cannot make the data directory %s: %s", s->dir, err_text(rc));
+    }
+    int fd = sys->lock(sys->context, lock);
+    if (fd < 0) {
+        return err_set(msg, fd, "cannot lock %s: %s", lock, err_text(fd));
+    }
+    s->lock_fd = fd;
+    rc = sys->mkdir(sys->context, s->packs_path);
+    rc = rc ? rc : sys->mkdir(sys->context, s->wal_path);
+    if (rc == 0 && !s->config.catalog_dir) {
+        rc = sys->mkdir(sys->context, s->catalog_path);
+    }
+    rc = rc ? rc : sys->sync_dir(sys->context, s->dir);
+    return rc ? err_set(msg, rc, "cannot make directories in %s: %s", s->dir, err_text(rc)) : 0;
+}
+
+/* Refuses a directory that was made for the other kind of durability. */
+static int check_kind(const struct local_store *s, struct errmsg *msg)
+{
+    bool is_new = s->state.epoch == 0;
+    bool durable = s->state.durable == KIND_DURABLE;
+    if (is_new || durable == !in_memory(s)) {
+        return 0;
+    }
+    return durable ? err_set(msg, ERR_MISMATCH,
+                             "%s keeps streams for good; use --durability sync or os, or another "
+                             "directory",
+                             s->dir)
+                   : err_set(msg, ERR_MISMATCH,
+                             "%s was used in memory mode; use --durability memory, or another "
+                             "directory",
+                             s->dir);
+}
+
+/* Commits the state of this opening. */
+static int commit_state(struct local_store *s, const struct catalog_state *state)
+{
+    struct catalog_txn *t = NULL;
+    int rc = catalog_begin(s->catalog, &t);
+    if (rc) {
+        return rc;
+    }
+    catalog_put_state(t, state);
+    rc = catalog_commit(t);
+    if (rc == 0) {
+        s->state = *state;
+    }
+    return rc;
+}
+
+static int open_catalog(struct local_store *s, struct errmsg *msg)
+{
+    struct sys *sys = s->config.sys;
+    bool sync = s->config.durability == DURABILITY_SYNC;
+    int rc = catalog_open(sys, s->catalog_path, sync, &s->catalog, &s->state, msg);
+    rc = rc ? rc : check_kind(s, msg);
+    if (rc) {
+        return rc;
+    }
+    struct catalog_state state = s->state;
+    state.epoch++;
+    state.durable = (uint8_t)(in_memory(s) ? 0 : KIND_DURABLE);
+    if (in_memory(s)) {
+        state.checkpoint = 0;
+        rc = catalog_clear(s->catalog, &state);
+        s->state = state;
+    } else {
+        rc = commit_state(s, &state);
+    }
+    if (rc == 0 && !s->config.catalog_dir) {
+        rc = sys->sync_dir(sys->context, s->catalog_path); /* LMDB syncs its file, not the entry */
+    }
+    s->next_stream = s->state.next_stream;
+    s->checkpoint = s->state.checkpoint;
+    s->replayed = s->state.checkpoint;
+    return rc ? err_set(msg, rc, "cannot write the catalog %s: %s", s->catalog_path, err_text(rc))
+              : 0;
+}
+
+static int on_replay(void *context, const struct record *r, log_pos end)
+{
+    struct local_store *s = context;
+    if (r->id >= s->next_stream) {
+        __atomic_store_n(&s->next_stream, r->id + 1, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&s->replayed, end, __ATOMIC_RELEASE);
+    return s->events.replay(s->events.context, r, end);
+}
+
+static int open_wal(struct local_store *s, struct wal_report *ret_report, struct errmsg *msg)
+{
+    struct wal_config config = {
+        .sys = s->config.sys,
+        .dir = s->wal_path,
+        .segment_bytes = s->config.segment_bytes,
+        .staged_bytes_max = s->config.staged_bytes_max,
+        .durability = s->config.durability,
+        .start = s->state.checkpoint,
+        .epoch = s->state.epoch,
+        .fresh = !s->state.log_made,
+        .threads = s->config.threads,
+        .notice = on_notice,
+        .notice_context = s,
+    };
+    memcpy(config.uuid, s->state.uuid, sizeof(config.uuid));
+    struct wal *wal = NULL;
+    int rc = wal_open(&config, on_replay, s, ret_report, &wal, msg);
+    if (rc) {
+        return rc;
+    }
+    __atomic_store_n(&s->wal, wal, __ATOMIC_RELEASE);
+    struct catalog_state state = state_now(s, s->state.checkpoint);
+    state.log_made = 1;
+    rc = s->state.log_made ? 0 : commit_state(s, &state);
+    return rc ? err_set(msg, rc, "cannot write the catalog %s: %s", s->catalog_path, err_text(rc))
+              : 0;
+}
+
+/* Ids of the packs that the catalog names. */
+struct known_packs {
+    pack_id *ids; /* owned */
+    size_t count;
+    size_t cap;
+};
+
+static int add_known(void *context, pack_id id, uint64_t live_bytes, uint64_t total_bytes)
+{
+    struct known_packs *k = context;
+    (void)live_bytes;  /* compaction's */
+    (void)total_bytes; /* compaction's */
+    if (k->count == k->cap) {
+        size_t cap = k->cap ? k->cap * 2 : 64;
+        pack_id *ids = realloc(k->ids, cap * sizeof(ids[0]));
+        if (!ids) {
+            return ERR_NOMEM;
+        }
+        k->ids = ids;
+        k->cap = cap;
+    }
+    k->ids[k->count++] = id;
+    return 0;
+}
+
+static int sweep_packs(struct local_store *s, struct pack_sweep *ret_sweep, struct errmsg *msg)
+{
+    struct known_packs known = {0};
+    int rc = catalog_each_pack(s->catalog, add_known, &known);
+    rc = rc ? rc : pack_set_sweep(s->packs, known.ids, known.count, ret_sweep);
+    free(known.ids);
+    return rc ? err_set(msg, rc, "cannot sweep %s: %s", s->packs_path, err_text(rc)) : 0;
+}
+
+static void describe(struct local_store *s, const struct pack_sweep *sweep,
+                     struct store_report *report)
+{
+    report->streams = catalog_count(s->catalog);
+    int len = snprintf(report->text, sizeof(report->text), "%llu streams in the catalog; %s",
+                       (unsigned long long)report->streams,
+                       report->wal.text[0] ? report->wal.text : "no log in memory mode");
+    size_t at = (size_t)len;
+    if (at < sizeof(report->text) && sweep->missing > 0) {
+        len = snprintf(report->text + at, sizeof(report->text) - at,
+                       "; %zu packs are missing from %s: reads of their streams will fail",
+                       sweep->missing, s->packs_path);
+        at += (size_t)len;
+    }
+    if (at < sizeof(report->text) && sweep->set_aside > 0) {
+        (void)snprintf(report->text + at, sizeof(report->text) - at,
+                       "; %u unknown pack files set aside as *.damaged", sweep->set_aside);
+    }
+}
+
+static int open_parts(struct local_store *s, struct store_report *report, struct errmsg *msg)
+{
+    int rc = take_dir(s, msg);
+    rc = rc ? rc : open_catalog(s, msg);
+    rc = rc ? rc : pack_set_open(s->config.sys, s->packs_path, s->state.uuid, &s->packs, msg);
+    if (rc) {
+        return rc;
+    }
+    s->target = (struct output_target){.catalog = s->catalog,
+                                       .packs = s->packs,
+                                       .next_pack = &s->state.next_pack,
+                                       .sync = s->config.durability == DURABILITY_SYNC};
+    if (s->events.opening) {
+        s->events.opening(s->events.context, &s->base);
+    }
+    rc = in_memory(s) ? 0 : open_wal(s, &report->wal, msg);
+    struct pack_sweep sweep = {0};
+    rc = rc ? rc : sweep_packs(s, &sweep, msg);
+    if (rc == 0) {
+        describe(s, &sweep, report);
+    }
+    return rc;
+}
+
+static int start_thread(struct local_store *s, struct errmsg *msg)
+{
+    if (!s->config.threads) {
+        return 0;
+    }
+    if (pthread_create(&s->thread, NULL, thread_main, s) != 0) {
+        return err_set(msg, ERR_AGAIN, "cannot start the checkpoint thread");
+    }
+    s->thread_started = true;
+    return 0;
+}
+
+static void init_locks(struct local_store *s)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&s->lock, NULL);
+}
+
+int local_store_open(const struct store_config *config, const struct store_events *events,
+                     struct store **ret_store, struct store_report *ret_report, struct errmsg *msg)
+{
+    struct local_store *s = calloc(1, sizeof(*s));
+    if (!s) {
+        return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    }
+    s->base.ops = &local_store_ops;
+    s->config = *config;
+    s->events = *events;
+    s->lock_fd = -1;
+    init_locks(s);
+    struct store_report report = {0};
+    int rc = format_paths(s, config, msg);
+    s->config.dir = s->dir;
+    rc = rc ? rc : open_parts(s, &report, msg);
+    rc = rc ? rc : start_thread(s, msg);
+    if (rc) {
+        store_free(s);
+        return rc;
+    }
+    *ret_report = report;
+    *ret_store = &s->base;
+    return 0;
+}
