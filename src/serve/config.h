@@ -1,0 +1,30 @@
+/* What the operator chose, checked by the command before a server is started. Every pointer in it
+ * outlives the server. */
+#ifndef ARBE_SERVE_CONFIG_H
+#define ARBE_SERVE_CONFIG_H
+
+#include "base/logger.h"
+#include "base/slice.h"
+#include "log/wal.h"
+
+struct serve_config {
+    const char *listen;              /* HOST:PORT; port 0 picks one */
+    const char *data_dir;            /* --data */
+    enum durability durability;      /* --durability */
+    unsigned worker_count;           /* threads, each with its own event loop; at least 1 */
+    struct slice secret;             /* bearer secret; empty: none is asked for */
+    const char *public_url;          /* what Location begins with; empty: taken from Host */
+    const char *cors_origin;         /* Access-Control-Allow-Origin */
+    uint64_t long_poll_timeout_ms;   /* 204 after this long without data */
+    uint64_t sse_lifetime_ms;        /* a connection ends cleanly after about this long */
+    uint64_t sse_heartbeat_ms;       /* a comment after this much silence */
+    uint64_t checkpoint_interval_ms; /* --checkpoint-interval */
+    uint64_t checkpoint_bytes;       /* --checkpoint-bytes */
+    uint64_t wal_segment_bytes;      /* --wal-segment */
+    uint64_t body_bytes_max;         /* 413 above */
+    uint32_t read_page_bytes;        /* most bytes of one catch-up answer */
+    uint32_t connection_count_max;   /* 503 above */
+    struct logger logger;            /* for the few lines that a server has to say */
+};
+
+#endif
