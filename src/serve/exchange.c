@@ -1,0 +1,295 @@
+/* From a head to a handler: is it a stream, is the secret there, is the name good, is the
+ * method ours, are the headers good; then the body, then the handler. The first no is the
+ * answer. */
+#include "serve/exchange.h"
+
+#include "serve/auth.h"
+#include "serve/handlers.h"
+#include "serve/name.h"
+#include "serve/problem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* Copies the head out of the input buffer and points the request's slices to the copy. */
+static struct request_head *copy_head(const struct http_request *request, struct slice bytes)
+{
+    struct request_head *head = malloc(sizeof(*head) + bytes.len);
+
+    if (head == NULL) {
+        return NULL;
+    }
+    size_t used = offsetof(struct http_request, headers) +
+                  request->header_count * sizeof(request->headers[0]);
+    uintptr_t from = (uintptr_t)bytes.ptr;
+    const char *to = head->bytes;
+
+    memcpy(head->bytes, bytes.ptr, bytes.len);
+    memcpy(&head->request, request, used);
+    head->request.method_token.ptr = to + ((uintptr_t)request->method_token.ptr - from);
+    head->request.target.ptr = to + ((uintptr_t)request->target.ptr - from);
+    for (size_t i = 0; i < request->header_count; i++) {
+        struct http_header *header = &head->request.headers[i];
+
+        header->name.ptr = to + ((uintptr_t)request->headers[i].name.ptr - from);
+        header->value.ptr = to + ((uintptr_t)request->headers[i].value.ptr - from);
+    }
+    return head;
+}
+
+void exchange_drop_head(struct exchange *x)
+{
+    free(x->head);
+    x->head = NULL;
+}
+
+void exchange_destroy(struct exchange *x)
+{
+    if (x == NULL) {
+        return;
+    }
+    assert(!x->running);
+    if (x->ended != NULL) {
+        x->ended(x);
+    }
+    if (x->op.verb == STREAM_READ) {
+        stream_page_finish(&x->op.result.page);
+    }
+    body_finish(&x->body, x->worker->server);
+    exchange_drop_head(x);
+    free(x);
+}
+
+bool exchange_abandon(struct exchange *x)
+{
+    if (x->running) {
+        return false;
+    }
+    exchange_destroy(x);
+    return true;
+}
+
+/* The operator is told once; clients are told by every answer. */
+static void note_failure(struct exchange *x)
+{
+    struct server *server = x->worker->server;
+
+    if (x->op.result.code == ERR_FAILED || x->op.result.code == ERR_UNKNOWN) {
+        if (!atomic_exchange(&server->failure_noted, true)) {
+            logger_line(&server->config->logger, LOGGER_ERROR,
+                        "the log failed (%s); no writes are accepted until a restart",
+                        x->op.result.msg.text);
+        }
+    }
+}
+
+static void op_done(struct stream_op *op)
+{
+    struct exchange *x = container_of(op, struct exchange, op);
+    struct session *s = x->session;
+
+    x->running = false;
+    if (s->gone) {
+        s->exchange = NULL;
+        exchange_destroy(x);
+        session_release(s);
+        return;
+    }
+    conn_pause(&s->conn, false);
+    note_failure(x);
+    x->finish(x);
+    session_advance(s);
+}
+
+void exchange_run(struct exchange *x)
+{
+    x->op.name = (struct slice){x->name, x->name_len};
+    x->op.done = op_done;
+    x->op.context = x;
+    x->running = true;
+    if (stream_start(x->worker->engine, &x->op) == STREAM_PENDING) {
+        /* A client that sends its request and closes for writing is owed an answer: the end of
+         * its input is not looked at before that. */
+        conn_pause(&x->session->conn, true);
+        return;
+    }
+    x->running = false;
+    note_failure(x);
+    x->finish(x);
+}
+
+static void body_complete(struct exchange *x)
+{
+    x->session->state = SESSION_BUSY;
+    session_set_deadline(x->session, LOOP_NEVER_MS);
+    x->ready(x);
+}
+
+static void body_failed(struct exchange *x, int code)
+{
+    struct server *server = x->worker->server;
+    struct errmsg msg = {{0}};
+
+    x->keep = false; /* where the body ends is unknown or too far */
+    if (code == ERR_TOOBIG) {
+        (void)err_set(&msg, code, "a request body has at most %llu bytes",
+                      (unsigned long long)server->config->body_bytes_max);
+    } else if (code == ERR_INVALID) {
+        (void)err_set(&msg, code, "the chunked request body is malformed");
+    } else if (code == ERR_BUSY) {
+        (void)err_set(&msg, code, "too many request bodies are under way; try again shortly");
+    }
+    problem_answer_code(x, code, &msg);
+}
+
+void exchange_feed(struct exchange *x)
+{
+    int code = body_feed(&x->body, x->worker->server, &x->session->conn);
+
+    if (code != 0) {
+        body_failed(x, code);
+    } else if (x->body.whole) {
+        body_complete(x);
+    }
+}
+
+#define BODY_TIMEOUT_MS 30000
+
+static void begin_body(struct exchange *x)
+{
+    struct session *s = x->session;
+
+    if (x->body.whole) {
+        body_complete(x);
+        return;
+    }
+    /* The client waits for a sign before it sends (RFC 9110 section 10.1.1), unless it did not. */
+    if (x->unasked && conn_input(&s->conn).len == 0) {
+        if (conn_send_copy(&s->conn, SLICE("HTTP/1.1 100 Continue\r\n\r\n")) != 0) {
+            session_drop(s);
+            return;
+        }
+    }
+    x->unasked = false;
+    s->state = SESSION_BODY;
+    s->progress = 0;
+    session_set_deadline(s, BODY_TIMEOUT_MS);
+    exchange_feed(x);
+}
+
+typedef int (*prepare_fn)(struct exchange *x, struct errmsg *msg);
+
+static prepare_fn handler_of(enum http_method method)
+{
+    switch (method) {
+    case HTTP_GET:
+        return catchup_prepare;
+    case HTTP_HEAD:
+        return head_prepare;
+    case HTTP_PUT:
+        return create_prepare;
+    case HTTP_POST:
+        return append_prepare;
+    case HTTP_DELETE:
+        return remove_prepare;
+    case HTTP_OPTIONS:
+    case HTTP_OTHER:
+        break;
+    }
+    return NULL;
+}
+
+static void answer_name_error(struct exchange *x, int code, const struct errmsg *msg)
+{
+    problem_answer(x, code == ERR_TOOBIG ? 414 : err_status(code), slice_of(msg->text));
+}
+
+/* A request for a stream: everything below the root. */
+static void serve_stream(struct exchange *x, struct slice path, struct slice query)
+{
+    const size_t root_len = sizeof(NAME_ROOT) - 1;
+    struct slice raw = {path.ptr + root_len, path.len - root_len};
+    struct server *server = x->worker->server;
+    prepare_fn prepare = handler_of(x->method);
+    struct errmsg msg = {{0}};
+
+    if (!auth_is_good(exchange_request(x), server->config->secret)) {
+        problem_answer(x, 401, SLICE("this server wants Authorization: Bearer and its secret"));
+        return;
+    }
+    int code = name_parse(raw, x->name, &x->name_len, &msg);
+
+    if (code != 0) {
+        answer_name_error(x, code, &msg);
+        return;
+    }
+    if (prepare == NULL) {
+        problem_answer(x, 405, SLICE("a stream knows GET, HEAD, PUT, POST, DELETE and OPTIONS"));
+        return;
+    }
+    code = x->method == HTTP_GET ? query_parse(query, &x->query, &msg) : 0;
+    if (code == 0) {
+        code = prepare(x, &msg);
+    }
+    if (code == 0) {
+        /* GET, HEAD and DELETE do not look at a body; it is read away behind the answer. */
+        if (x->method == HTTP_PUT || x->method == HTTP_POST) {
+            begin_body(x);
+        } else {
+            x->ready(x);
+        }
+    } else {
+        problem_answer_code(x, code, &msg);
+    }
+}
+
+static void route(struct exchange *x)
+{
+    struct slice path;
+    struct slice query;
+
+    http_target_split(exchange_request(x)->target, &path, &query);
+    if (x->method == HTTP_OPTIONS) {
+        options_answer(x);
+    } else if (name_is_stream_path(path)) {
+        serve_stream(x, path, query);
+    } else if (slice_equal(path, SLICE("/health")) &&
+               (x->method == HTTP_GET || x->method == HTTP_HEAD)) {
+        health_answer(x);
+    } else {
+        problem_answer(x, 404,
+                       SLICE("there is nothing here; streams live under " NAME_ROOT
+                             " and a name of your choice"));
+    }
+}
+
+void exchange_begin(struct session *s, struct slice input, size_t head_bytes)
+{
+    struct worker *w = s->worker;
+    struct exchange *x = calloc(1, sizeof(*x));
+    struct request_head *head = copy_head(&w->request, (struct slice){input.ptr, head_bytes});
+
+    if (x == NULL || head == NULL) {
+        free(x);
+        free(head);
+        session_drop(s);
+        return;
+    }
+    conn_consume(&s->conn, head_bytes);
+    s->exchange = x;
+    x->session = s;
+    x->worker = w;
+    x->head = head;
+    x->method = head->request.method;
+    x->head_only = x->method == HTTP_HEAD;
+    x->chunked_ok = head->request.minor_version > 0;
+    x->keep = head->request.keep_alive;
+    int code = body_begin(&x->body, w->server, &head->request);
+
+    x->unasked = head->request.expect_continue && !x->body.whole;
+    if (code != 0) {
+        body_failed(x, code);
+    } else {
+        route(x);
+    }
+}

@@ -1,0 +1,80 @@
+/* One request and its answer. Made when a head is complete, destroyed when the answer is queued
+ * (or, for live answers, has ended). Handlers fill `op`, run it, and write the answer in their
+ * `finish`; a handler that has answered must not touch the exchange again. */
+#ifndef ARBE_SERVE_EXCHANGE_H
+#define ARBE_SERVE_EXCHANGE_H
+
+#include "serve/body.h"
+#include "serve/query.h"
+#include "serve/session.h"
+
+/* The head as it came, for as long as a handler reads headers. */
+struct request_head {
+    struct http_request request; /* its slices borrow from `bytes` */
+    char bytes[];
+};
+
+/* A reader that waits: long-poll and SSE. */
+struct live {
+    struct stream *stream;       /* referenced; the generation that the first read found */
+    struct stream_waiter waiter; /* registered while `waiting` */
+    uint64_t at;                 /* position reached */
+    uint64_t end_ms;             /* SSE: when its life ends */
+    uint64_t sent_ms;            /* SSE: when something was last sent */
+    uint64_t stalled_ms;         /* SSE: since when the output has not moved */
+    size_t stalled_bytes;        /* SSE: output at that time */
+    bool waiting;
+    bool timed_out;   /* long-poll: the read under way is the last */
+    bool ended;       /* SSE: the end was sent */
+    uint8_t encoding; /* SSE: an enum sse_encoding */
+};
+
+struct exchange {
+    struct session *session;
+    struct worker *worker;
+    struct request_head *head; /* owned; NULL once no header is needed any more */
+    enum http_method method;
+    bool head_only;   /* HEAD: headers without the body */
+    bool keep;        /* the connection may go on afterwards */
+    bool chunked_ok;  /* HTTP/1.1 */
+    bool running;     /* op is pending */
+    bool unasked;     /* the client waits for 100 Continue with its body */
+    struct body body; /* the request's */
+    struct query query;
+    struct live live;
+    size_t name_len;
+    char name[STREAM_NAME_BYTES_MAX];   /* canonical */
+    void (*ready)(struct exchange *x);  /* the body is there */
+    void (*finish)(struct exchange *x); /* op has its result */
+    void (*ended)(struct exchange *x);  /* before destruction; may be NULL */
+    struct stream_op op;
+};
+
+/* Takes a complete head of `head_bytes` at the start of `input`, parsed into the worker's scratch
+ * request, and begins to serve it. */
+void exchange_begin(struct session *s, struct slice input, size_t head_bytes);
+
+/* Body bytes have come. */
+void exchange_feed(struct exchange *x);
+
+/* Starts x->op, of which verb and request are set, on x's stream; x->finish is called with the
+ * result, now or later. */
+void exchange_run(struct exchange *x);
+
+/* Frees everything but the session. No op is running. Accepts NULL. */
+void exchange_destroy(struct exchange *x);
+
+/* The connection is gone: frees the exchange now, or, with an op running, once that has ended. True
+ * when it was freed. */
+bool exchange_abandon(struct exchange *x);
+
+/* Gives back the request head. */
+void exchange_drop_head(struct exchange *x);
+
+/* The request that x->head holds. */
+static inline const struct http_request *exchange_request(const struct exchange *x)
+{
+    return &x->head->request;
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* One handler for each thing that a request may ask for; exchange.c chooses. Each checks the
+ * request's headers and either answers at once or sets x->ready (called when the body is there)
+ * and x->finish. */
+#ifndef ARBE_SERVE_HANDLERS_H
+#define ARBE_SERVE_HANDLERS_H
+
+#include "serve/exchange.h"
+
+/* Most stream bytes of one SSE event; a JSON message may exceed it. */
+#define SSE_PAGE_BYTES (64 * KIB)
+
+/* PUT (PROTOCOL.md 5.1 and 4.2). A refusal is answered by the caller: an error code and a
+ * sentence. */
+int create_prepare(struct exchange *x, struct errmsg *msg) MUST_USE;
+
+/* POST (PROTOCOL.md 5.2 and 5.3). */
+int append_prepare(struct exchange *x, struct errmsg *msg) MUST_USE;
+
+/* DELETE (PROTOCOL.md 5.4). */
+int remove_prepare(struct exchange *x, struct errmsg *msg) MUST_USE;
+
+/* HEAD (PROTOCOL.md 5.5). */
+int head_prepare(struct exchange *x, struct errmsg *msg) MUST_USE;
+
+/* GET in all modes (PROTOCOL.md 5.6 to 5.8). */
+int catchup_prepare(struct exchange *x, struct errmsg *msg) MUST_USE;
+
+/* Answers OPTIONS of anything (CORS preflight). */
+void options_answer(struct exchange *x);
+
+/* Answers GET and HEAD of /health: 200, or 503 once the log has failed. */
+void health_answer(struct exchange *x);
+
+/* A read answered with a page: 200 or 304. `cursor`: with a Stream-Cursor, as live answers have. */
+void catchup_answer(struct exchange *x, bool cursor);
+
+/* A long-poll's first read has its result. */
+void longpoll_begin(struct exchange *x);
+
+/* A long-poll has lasted its time: one last read, then 204. Also when the server stops. */
+void longpoll_time_out(struct exchange *x);
+
+/* The first read of an SSE request has its result. */
+void sse_begin(struct exchange *x);
+
+/* SSE: the output has drained; goes on feeding. */
+void sse_drained(struct exchange *x);
+
+/* SSE: the deadline has come: a sign of life, or the end. */
+void sse_tick(struct exchange *x);
+
+/* SSE: ends the answer cleanly. */
+void sse_stop(struct exchange *x);
+
+/* Takes the reader off its stream. */
+void live_ended(struct exchange *x);
+
+#endif

@@ -1,0 +1,56 @@
+/* The title is the status's reason phrase, which is what RFC 9457 section 4.2.1 wants of
+ * about:blank. */
+#include "serve/problem.h"
+
+#include "base/json.h"
+
+#define DOCUMENT_BYTES_MAX (4 * KIB)
+
+void problem_format(struct buf *out, int status, struct slice detail)
+{
+    buf_append_format(out, "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%d,\"detail\":",
+                      http_status_reason(status), status);
+    json_append_string(out, detail);
+    buf_append(out, SLICE("}\n"));
+}
+
+void problem_begin(struct exchange *x, int status)
+{
+    reply_begin(x, status, REPLY_NO_STORE);
+    reply_literal(x, SLICE("Content-Type"), SLICE("application/problem+json"));
+}
+
+void problem_send(struct exchange *x, int status, struct slice detail)
+{
+    char memory[DOCUMENT_BYTES_MAX];
+    struct buf document;
+
+    buf_init_fixed(&document, memory, sizeof(memory));
+    problem_format(&document, status, detail);
+    if (document.failed) {
+        /* A sentence that does not fit is replaced by the plain one. */
+        buf_init_fixed(&document, memory, sizeof(memory));
+        problem_format(&document, status, slice_of(http_status_reason(status)));
+    }
+    reply_send(x, buf_slice(&document));
+}
+
+void problem_answer(struct exchange *x, int status, struct slice detail)
+{
+    problem_begin(x, status);
+    problem_send(x, status, detail);
+}
+
+struct slice problem_detail(int code, const struct errmsg *msg)
+{
+    /* What the disk said, with its paths, is for the operator. */
+    bool inside = code == ERR_IO || code == ERR_CORRUPT || code == ERR_MISMATCH ||
+                  code == ERR_LOCKED || code == ERR_NOMEM;
+
+    return slice_of(inside || msg->text[0] == '\0' ? err_text(code) : msg->text);
+}
+
+void problem_answer_code(struct exchange *x, int code, const struct errmsg *msg)
+{
+    problem_answer(x, err_status(code), problem_detail(code, msg));
+}

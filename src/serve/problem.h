@@ -1,0 +1,27 @@
+/* Error answers: application/problem+json (RFC 9457) with a sentence that says what was wrong
+ * and what would be accepted. Nothing in it tells about the inside of the server. */
+#ifndef ARBE_SERVE_PROBLEM_H
+#define ARBE_SERVE_PROBLEM_H
+
+#include "serve/reply.h"
+
+/* Appends the document. Failure sticks to the buffer. */
+void problem_format(struct buf *out, int status, struct slice detail);
+
+/* Begins an error answer; headers may follow, then problem_send. */
+void problem_begin(struct exchange *x, int status);
+
+/* Ends the answer that problem_begin began and destroys the exchange. */
+void problem_send(struct exchange *x, int status, struct slice detail);
+
+/* Both in one. */
+void problem_answer(struct exchange *x, int status, struct slice detail);
+
+/* Answers with the status of an error code and the sentence in `msg`, or the code's own when
+ * that is empty or would tell of the server's inside. */
+void problem_answer_code(struct exchange *x, int code, const struct errmsg *msg);
+
+/* The sentence of `code` and `msg` as clients may see it; borrowed from either. */
+struct slice problem_detail(int code, const struct errmsg *msg);
+
+#endif

@@ -1,0 +1,381 @@
+/* Happy path: the socket has bytes, session_advance parses a head, exchange.c serves it, the
+ * answer is queued, session_answered puts the session back to HEAD, and the loop in
+ * session_advance looks for the next request, which a pipelining client may have sent already.
+ * Output leaves in one write at the end of a turn.
+ *
+ * What ends a session: the peer (on_closed), a time-out, an answer with Connection: close
+ * (SESSION_CLOSING: conn_shutdown flushes, then on_closed), or memory running out
+ * (session_drop). The memory is freed by a task of its own turn, so every function here may
+ * drop the session and return to callers that still hold it. An op that is pending cannot be
+ * cancelled: then the session is `gone` and its op's end frees it. */
+#include "serve/session.h"
+
+#include "serve/exchange.h"
+#include "serve/handlers.h"
+#include "serve/problem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define HEAD_TIMEOUT_MS           10000
+#define BODY_TIMEOUT_MS           30000
+#define IDLE_TIMEOUT_MS           60000
+#define DRAIN_TIMEOUT_MS          30000
+#define CLOSING_TIMEOUT_MS        60000
+#define BODY_PROGRESS_BYTES_MIN   4096 /* per BODY_TIMEOUT_MS: a trickle must not hold the budget */
+#define PIPELINE_OUTPUT_BYTES_MAX (256 * KIB)         /* no further request is begun above it */
+#define CONN_CLOSING_MS           (24 * 3600 * 1000u) /* conn.c's own bound is not by progress */
+#define NEVER                     LOOP_NEVER_MS
+
+static void free_now(struct task *task)
+{
+    struct session *s = container_of(task, struct session, free_task);
+    struct worker *w = s->worker;
+
+    free(s);
+    w->session_count--;
+    worker_check_end(w);
+}
+
+void session_release(struct session *s)
+{
+    assert(s->gone && s->exchange == NULL);
+    s->free_task.run = free_now;
+    loop_defer(s->worker->loop, &s->free_task);
+}
+
+void session_drop(struct session *s)
+{
+    if (s->gone) {
+        return;
+    }
+    s->gone = true;
+    s->state = SESSION_CLOSING;
+    loop_timer_cancel(s->worker->loop, &s->timer);
+    conn_finish(&s->conn);
+    list_remove(&s->link);
+    atomic_fetch_sub(&s->worker->server->connections, 1);
+    if (s->exchange == NULL || exchange_abandon(s->exchange)) {
+        s->exchange = NULL;
+        session_release(s);
+    }
+}
+
+void session_set_deadline(struct session *s, uint64_t delay_ms)
+{
+    struct loop *l = s->worker->loop;
+
+    if (s->gone) {
+        return;
+    }
+    if (delay_ms == NEVER) {
+        loop_timer_disarm(l, &s->timer);
+    } else if (loop_timer_set(l, &s->timer, delay_ms) != 0) {
+        session_drop(s);
+    }
+}
+
+static void enter(struct session *s, enum session_state state, uint64_t deadline_ms)
+{
+    s->state = state;
+    session_set_deadline(s, deadline_ms);
+}
+
+static void begin_closing(struct session *s)
+{
+    enter(s, SESSION_CLOSING, CLOSING_TIMEOUT_MS);
+    s->progress = 0;
+    if (!s->gone) {
+        conn_set_deadline(&s->conn, CONN_CLOSING_MS);
+        conn_shutdown(&s->conn);
+    }
+}
+
+/* Answers a head that is no request, or came where none is wanted, and closes. */
+static void refuse(struct session *s, int status, const char *sentence)
+{
+    struct exchange *x = calloc(1, sizeof(*x));
+
+    if (x == NULL) {
+        session_drop(s);
+        return;
+    }
+    x->session = s;
+    x->worker = s->worker;
+    x->body.whole = true;
+    x->head_only = s->worker->request.method == HTTP_HEAD;
+    s->exchange = x;
+    problem_answer(x, status, slice_of(sentence));
+}
+
+static bool step_head(struct session *s)
+{
+    struct worker *w = s->worker;
+    struct slice input = conn_input(&s->conn);
+    struct http_refusal refusal = {.status = 400, .sentence = "the request is malformed"};
+
+    if (input.len == 0 || conn_output_bytes(&s->conn) > PIPELINE_OUTPUT_BYTES_MAX) {
+        return false;
+    }
+    long used = http_request_parse(input, &s->scanned, &w->request, &refusal);
+
+    if (used == 0) {
+        if (!s->head_started) {
+            s->head_started = true;
+            session_set_deadline(s, HEAD_TIMEOUT_MS);
+        }
+        return false;
+    }
+    s->head_started = false;
+    s->scanned = 0;
+    if (used < 0) {
+        w->request.method = HTTP_OTHER; /* what a refused head asked for is not known */
+        refuse(s, refusal.status, refusal.sentence);
+    } else if (w->draining) {
+        refuse(s, 503, "the server is shutting down; try again shortly");
+    } else if (s->refused) {
+        refuse(s, 503, "too many connections are open; try again shortly");
+    } else {
+        enter(s, SESSION_BUSY, NEVER);
+        exchange_begin(s, input, (size_t)used);
+        return true;
+    }
+    return false;
+}
+
+static bool step_drain(struct session *s)
+{
+    struct slice input = conn_input(&s->conn);
+    size_t count = input.len < s->drain_left ? input.len : (size_t)s->drain_left;
+
+    conn_consume(&s->conn, count);
+    s->drain_left -= count;
+    if (s->drain_left > 0) {
+        return false;
+    }
+    enter(s, SESSION_HEAD, IDLE_TIMEOUT_MS);
+    return true;
+}
+
+/* One step; whether another may follow. */
+static bool step(struct session *s)
+{
+    switch (s->state) {
+    case SESSION_HEAD:
+        return step_head(s);
+    case SESSION_BODY:
+        exchange_feed(s->exchange);
+        return s->state != SESSION_BODY;
+    case SESSION_DRAIN:
+        return step_drain(s);
+    case SESSION_LIVE:
+        /* The answer said Connection: close, so nothing that comes now is a request. */
+        conn_consume(&s->conn, conn_input(&s->conn).len);
+        return false;
+    case SESSION_BUSY:
+    case SESSION_CLOSING:
+        return false;
+    }
+    return false;
+}
+
+void session_advance(struct session *s)
+{
+    if (s->advancing || s->gone) {
+        return;
+    }
+    s->advancing = true;
+    while (!s->gone && step(s)) {
+    }
+    s->advancing = false;
+    if (!s->gone && s->state != SESSION_CLOSING && conn_output_bytes(&s->conn) > 0) {
+        conn_flush(&s->conn);
+    }
+}
+
+void session_answered(struct session *s, bool keep, uint64_t unread_body_bytes)
+{
+    s->exchange = NULL;
+    if (s->gone) {
+        return;
+    }
+    if (!keep) {
+        begin_closing(s);
+        return;
+    }
+    s->drain_left = unread_body_bytes;
+    if (unread_body_bytes > 0) {
+        enter(s, SESSION_DRAIN, DRAIN_TIMEOUT_MS);
+    } else {
+        enter(s, SESSION_HEAD, IDLE_TIMEOUT_MS);
+    }
+    session_advance(s);
+}
+
+/* Whether anything moved since the last look: output out, or input in. */
+static bool has_progress(struct session *s, uint64_t moved, uint64_t at_least)
+{
+    bool good = moved >= s->progress + at_least;
+
+    s->progress = moved;
+    return good;
+}
+
+/* Output shrinks as it goes out, so its progress is counted downwards. */
+static bool output_moves(struct session *s)
+{
+    return has_progress(s, UINT64_MAX - conn_output_bytes(&s->conn), 1);
+}
+
+static void head_timed_out(struct session *s)
+{
+    if (conn_output_bytes(&s->conn) > 0 && output_moves(s)) {
+        session_set_deadline(s, IDLE_TIMEOUT_MS);
+    } else if (s->head_started && conn_output_bytes(&s->conn) == 0) {
+        s->worker->request.method = HTTP_OTHER;
+        refuse(s, 408, "the request head did not come within 10 seconds");
+    } else {
+        session_drop(s);
+    }
+}
+
+static void body_timed_out(struct session *s)
+{
+    if (has_progress(s, body_received(&s->exchange->body, &s->conn), BODY_PROGRESS_BYTES_MIN)) {
+        session_set_deadline(s, BODY_TIMEOUT_MS);
+        return;
+    }
+    /* The connection must not write to a body that is about to be freed. */
+    conn_read_into(&s->conn, NULL, 0);
+    s->exchange->keep = false;
+    problem_answer(s->exchange, 408, SLICE("the request body did not come fast enough"));
+}
+
+static void timed_out(struct session *s)
+{
+    switch (s->state) {
+    case SESSION_HEAD:
+        head_timed_out(s);
+        break;
+    case SESSION_BODY:
+        body_timed_out(s);
+        break;
+    case SESSION_BUSY:
+        longpoll_time_out(s->exchange);
+        break;
+    case SESSION_LIVE:
+        sse_tick(s->exchange);
+        break;
+    case SESSION_DRAIN:
+        session_drop(s);
+        break;
+    case SESSION_CLOSING:
+        if (output_moves(s)) {
+            session_set_deadline(s, CLOSING_TIMEOUT_MS);
+        } else {
+            session_drop(s);
+        }
+        break;
+    }
+}
+
+static void on_timer(struct loop_timer *timer)
+{
+    struct session *s = container_of(timer, struct session, timer);
+
+    timed_out(s);
+    session_advance(s);
+}
+
+static void on_input(struct conn *c)
+{
+    session_advance(c->owner);
+}
+
+static void on_drained(struct conn *c)
+{
+    struct session *s = c->owner;
+
+    if (s->state == SESSION_LIVE) {
+        sse_drained(s->exchange);
+    } else if (s->state == SESSION_HEAD) {
+        session_advance(s);
+    }
+}
+
+static void on_closed(struct conn *c, enum conn_end end)
+{
+    (void)end; /* however it ended, it is over */
+    session_drop(c->owner);
+}
+
+static const struct conn_handler handler = {
+    .input = on_input,
+    .drained = on_drained,
+    .closed = on_closed,
+};
+
+/* Above the cap a client is told so; far above it, even that costs too much. */
+static bool admit(struct server *server, bool *ret_refused)
+{
+    unsigned max = server->config->connection_count_max;
+    unsigned open = atomic_fetch_add(&server->connections, 1);
+
+    *ret_refused = open >= max;
+    if (open < max + max / 16 + 16) {
+        return true;
+    }
+    atomic_fetch_sub(&server->connections, 1);
+    return false;
+}
+
+void session_accept(struct worker *w, int fd)
+{
+    bool refused = false;
+
+    if (!admit(w->server, &refused)) {
+        (void)close(fd); /* a socket without data has nothing to lose */
+        return;
+    }
+    struct session *s = calloc(1, sizeof(*s));
+
+    if (s == NULL) {
+        (void)close(fd); /* as above */
+        atomic_fetch_sub(&w->server->connections, 1);
+        return;
+    }
+    s->worker = w;
+    s->refused = refused;
+    s->timer.fire = on_timer;
+    if (conn_init(&s->conn, w->loop, fd, &w->server->conn, &handler, s) != 0) {
+        atomic_fetch_sub(&w->server->connections, 1);
+        free(s);
+        return;
+    }
+    w->session_count++;
+    list_init(&s->link);
+    list_append(&w->sessions, &s->link);
+    enter(s, SESSION_HEAD, IDLE_TIMEOUT_MS);
+}
+
+void session_drain(struct session *s)
+{
+    switch (s->state) {
+    case SESSION_HEAD:
+        if (conn_input(&s->conn).len == 0 && conn_output_bytes(&s->conn) == 0) {
+            begin_closing(s);
+        }
+        break;
+    case SESSION_BUSY:
+        longpoll_time_out(s->exchange);
+        break;
+    case SESSION_LIVE:
+        sse_stop(s->exchange);
+        break;
+    case SESSION_BODY:
+    case SESSION_DRAIN:
+    case SESSION_CLOSING:
+        break;
+    }
+}

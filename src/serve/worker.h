@@ -1,0 +1,78 @@
+/* A server and its workers: one thread each with an event loop, a listening socket and its
+ * place in the engine. A worker's fields belong to its thread; the server's are constant once
+ * the workers run, but for the atomic counters. */
+#ifndef ARBE_SERVE_WORKER_H
+#define ARBE_SERVE_WORKER_H
+
+#include "base/date.h"
+#include "http/request.h"
+#include "net/conn.h"
+#include "net/listener.h"
+#include "serve/config.h"
+#include "stream/engine.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct server {
+    const struct serve_config *config;
+    struct engine *engine;
+    struct pool *pool;
+    struct buf common;               /* the headers that every answer has, ready to be copied */
+    struct slice cache_control;      /* of catch-up pages */
+    uint64_t etag_salt;              /* see etag_format */
+    struct conn_config conn;         /* for every connection */
+    atomic_uint_fast64_t body_bytes; /* reserved for unfinished request bodies */
+    uint64_t body_bytes_total_max;   /* above it 503 */
+    atomic_uint connections;         /* open */
+    atomic_bool failure_noted;       /* the operator was told that the log failed */
+};
+
+struct worker {
+    struct server *server;
+    struct loop *loop;
+    struct listener *listener;
+    struct engine_worker *engine;
+    pthread_t thread;
+    struct list sessions;        /* every connection of this worker */
+    size_t session_count;        /* those that are not freed yet */
+    size_t warming;              /* file windows being read on the pool */
+    struct buf out;              /* response being written */
+    struct buf frame;            /* SSE frame being written */
+    struct http_request request; /* request being parsed */
+    int64_t date_second;         /* that `date` stands for */
+    char date[DATE_HTTP_BYTES];  /* Date header, made once a second */
+    uint64_t random;             /* state of worker_random */
+    bool draining;               /* no new work */
+    struct task drain_task;
+    struct task abort_task;
+};
+
+/* Makes loop, listening socket (the configured one, or a place at that of `first`, another
+ * worker) and place in the engine; nothing runs yet. ERR_* with a sentence. */
+int worker_init(struct worker *w, struct server *server, const struct worker *first,
+                struct errmsg *msg) MUST_USE;
+
+/* After the thread has ended, or was never started. Accepts a worker whose init failed. */
+void worker_finish(struct worker *w);
+
+/* The thread: runs until a drain has ended every connection. */
+void *worker_run(void *worker);
+
+/* Any thread: stop accepting, answer what is there, close. */
+void worker_drain(struct worker *w);
+
+/* Any thread: drop every connection. */
+void worker_abort(struct worker *w);
+
+/* Called when a session was freed or a window was read: ends the loop once nothing is left to
+ * drain. */
+void worker_check_end(struct worker *w);
+
+/* The Date header's value as of this turn; borrowed until the next call. */
+const char *worker_date(struct worker *w);
+
+/* A number that need not be secret, for jitter. */
+uint64_t worker_random(struct worker *w);
+
+#endif
