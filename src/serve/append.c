@@ -1,0 +1,98 @@
+/* POST: append, close, or both in one step. */
+#include "serve/handlers.h"
+
+#include "serve/fields.h"
+#include "serve/problem.h"
+
+/* The status of PROTOCOL.md 5.2.1: with producer headers, 200 says that the bytes are new. */
+static void answer(struct exchange *x)
+{
+    const struct stream_result *result = &x->op.result;
+    bool producer = x->op.append.producer.id.len > 0;
+    bool fresh = producer && !result->duplicate;
+
+    reply_begin(x, fresh ? 200 : 204, REPLY_NO_STORE);
+    reply_next(x, result->next);
+    reply_closed(x, result->closed);
+    if (producer) {
+        reply_u64(x, SLICE("Producer-Epoch"), result->producer_epoch);
+        reply_u64(x, SLICE("Producer-Seq"), result->producer_seq);
+    }
+    if (fresh) {
+        reply_send(x, (struct slice){NULL, 0});
+    } else {
+        reply_send_bare(x);
+    }
+}
+
+static struct slice detail_of(const struct stream_result *result)
+{
+    /* The public client looks for the word "sequence" (a conflict that a retry cannot mend). */
+    if (result->seq_conflict) {
+        return SLICE(
+            "Sequence conflict: Stream-Seq must be greater than the last one of this stream");
+    }
+    return problem_detail(result->code, &result->msg);
+}
+
+static void refuse(struct exchange *x)
+{
+    const struct stream_result *result = &x->op.result;
+    int status = err_status(result->code);
+
+    problem_begin(x, status);
+    if (result->stale_epoch) {
+        reply_u64(x, SLICE("Producer-Epoch"), result->producer_epoch);
+    }
+    if (result->seq_gap) {
+        reply_u64(x, SLICE("Producer-Expected-Seq"), result->producer_seq_expected);
+        reply_u64(x, SLICE("Producer-Received-Seq"), result->producer_seq_received);
+    }
+    /* A closed stream tells its end (PROTOCOL.md 5.2). */
+    if (result->closed) {
+        reply_closed(x, true);
+        if (result->has_next) {
+            reply_next(x, result->next);
+        }
+    }
+    problem_send(x, status, detail_of(result));
+}
+
+static void finish(struct exchange *x)
+{
+    if (x->op.result.code == 0) {
+        answer(x);
+    } else {
+        refuse(x);
+    }
+}
+
+static void run(struct exchange *x)
+{
+    struct stream_append_request *append = &x->op.append;
+
+    if (x->body.len > 0) {
+        append->body = (struct slice){x->body.block->data, x->body.len};
+        append->body_block = x->body.block;
+    }
+    exchange_run(x);
+}
+
+int append_prepare(struct exchange *x, struct errmsg *msg)
+{
+    const struct http_request *request = exchange_request(x);
+    struct stream_append_request *append = &x->op.append;
+
+    x->op.verb = STREAM_APPEND;
+    x->ready = run;
+    x->finish = finish;
+    int code = fields_closed(request, &append->close, msg);
+
+    if (code == 0) {
+        code = fields_producer(request, &append->producer, msg);
+    }
+    if (code == 0) {
+        code = fields_seq(request, &append->has_seq, &append->seq, msg);
+    }
+    return code;
+}

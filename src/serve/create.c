@@ -1,0 +1,121 @@
+/* PUT: create, or make sure that a stream with this configuration exists. */
+#include "serve/handlers.h"
+
+#include "serve/fields.h"
+#include "serve/name.h"
+#include "serve/problem.h"
+
+#define LOCATION_BYTES_MAX \
+    (4 * KIB) /* an encoded name is at most 1440 bytes, a host at most the rest */
+
+/* A Host that can be repeated in a URL: no byte that would end the authority. */
+static bool is_host(struct slice host)
+{
+    for (size_t i = 0; i < host.len; i++) {
+        char c = host.ptr[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+        if (!plain && (c == '\0' || memchr(".-_:[]", c, 6) == NULL)) {
+            return false;
+        }
+    }
+    return host.len > 0 && host.len < 512;
+}
+
+/* Absolute where it can be: from --public-url, else from the Host the client itself used. */
+static void put_location(struct exchange *x)
+{
+    const char *public_url = x->worker->server->config->public_url;
+    struct slice host = http_request_header(exchange_request(x), SLICE("host"), NULL);
+    char memory[LOCATION_BYTES_MAX];
+    struct buf url;
+
+    buf_init_fixed(&url, memory, sizeof(memory));
+    if (public_url[0] != '\0') {
+        buf_append(&url, slice_of(public_url));
+    } else if (is_host(host)) {
+        buf_append(&url, SLICE("http://"));
+        buf_append(&url, host);
+    }
+    buf_append(&url, SLICE(NAME_ROOT));
+    name_append_escaped(&url, (struct slice){x->name, x->name_len});
+    if (!url.failed) {
+        reply_field(x, SLICE("Location"), buf_slice(&url));
+    }
+}
+
+static void finish(struct exchange *x)
+{
+    const struct stream_result *result = &x->op.result;
+
+    if (result->code != 0) {
+        int status = err_status(result->code);
+
+        /* A deleted stream whose forks live on blocks its path (PROTOCOL.md 4.2). */
+        if (result->code == ERR_GONE) {
+            status = 409;
+        }
+        problem_begin(x, status);
+        reply_closed(x, result->closed);
+        problem_send(x, status, problem_detail(result->code, &result->msg));
+        return;
+    }
+    reply_begin(x, result->created ? 201 : 200, REPLY_NO_STORE);
+    if (result->created) {
+        put_location(x);
+    }
+    reply_field(x, SLICE("Content-Type"), result->content_type);
+    reply_next(x, result->next);
+    reply_closed(x, result->closed);
+    reply_send(x, (struct slice){NULL, 0});
+}
+
+static void run(struct exchange *x)
+{
+    struct stream_create_request *create = &x->op.create;
+
+    if (x->body.len > 0) {
+        create->body = (struct slice){x->body.block->data, x->body.len};
+        create->body_block = x->body.block;
+    }
+    exchange_run(x);
+}
+
+/* A fork's source is named by a header, so its canonical form needs memory that lives as long. */
+static int prepare_fork(struct exchange *x, struct errmsg *msg)
+{
+    char name[STREAM_NAME_BYTES_MAX];
+    struct stream_create_request *create = &x->op.create;
+    int code = fields_fork(exchange_request(x), name, create, msg);
+
+    if (code != 0 || create->forked_from.len == 0) {
+        return code;
+    }
+    /* The header's own bytes make room for it: a canonical name is never longer than what was
+     * sent. */
+    struct slice sent = http_request_header(exchange_request(x), SLICE("stream-forked-from"), NULL);
+    char *room = x->head->bytes + (sent.ptr - x->head->bytes);
+
+    memcpy(room, name, create->forked_from.len);
+    create->forked_from.ptr = room;
+    return 0;
+}
+
+int create_prepare(struct exchange *x, struct errmsg *msg)
+{
+    const struct http_request *request = exchange_request(x);
+    struct stream_create_request *create = &x->op.create;
+
+    x->op.verb = STREAM_CREATE;
+    x->ready = run;
+    x->finish = finish;
+    int code = fields_content_type(request, &create->content_type, msg);
+
+    if (code == 0) {
+        code = fields_closed(request, &create->closed, msg);
+    }
+    if (code == 0) {
+        code = fields_expiry(request, &create->expiry, msg);
+    }
+    return code == 0 ? prepare_fork(x, msg) : code;
+}

@@ -1,0 +1,139 @@
+/* Long-poll (PROTOCOL.md 5.7): read; when there is nothing, wait on the very stream that was
+ * read, then read again. The time-out too ends with a read, so that an answer never moves a
+ * client past bytes that it was not given. */
+#include "serve/handlers.h"
+
+#include "serve/problem.h"
+
+static void look(struct exchange *x);
+
+void live_ended(struct exchange *x)
+{
+    if (x->live.waiting) {
+        x->live.waiting = false;
+        stream_unwait(&x->live.waiter);
+    }
+    stream_unref(x->live.stream);
+    x->live.stream = NULL;
+}
+
+static void answer_nothing(struct exchange *x)
+{
+    const struct stream_page *page = &x->op.result.page;
+
+    reply_begin(x, 204, REPLY_NO_STORE);
+    reply_next(x, page->next);
+    reply_literal(x, SLICE("Stream-Up-To-Date"), SLICE("true"));
+    reply_closed(x, page->closed);
+    if (!page->closed) {
+        reply_u64(
+            x, SLICE("Stream-Cursor"),
+            cursor_next(&x->query.cursor, loop_wall_ms(x->worker->loop), worker_random(x->worker)));
+    }
+    reply_send_bare(x);
+}
+
+/* The stream that was waited for is gone. Whether its path says 404 or 410 now, the path knows. */
+static void answer_gone(struct exchange *x)
+{
+    const struct stream_result *result = &x->op.result;
+    int code = result->code == ERR_GONE ? ERR_GONE : ERR_NOTFOUND;
+
+    problem_answer(x, err_status(code), slice_of(err_text(code)));
+}
+
+static void ask_path(struct exchange *x)
+{
+    stream_page_finish(&x->op.result.page);
+    x->op = (struct stream_op){.verb = STREAM_HEAD};
+    x->finish = answer_gone;
+    exchange_run(x);
+}
+
+static void wake(struct stream_waiter *waiter)
+{
+    struct exchange *x = container_of(waiter, struct exchange, live.waiter);
+    struct session *s = x->session;
+
+    x->live.waiting = false;
+    look(x);
+    session_advance(s);
+}
+
+static void sleep_or_look(struct exchange *x)
+{
+    struct live *live = &x->live;
+
+    live->waiter = (struct stream_waiter){.wake = wake, .from = live->at};
+    int code = stream_wait(x->worker->engine, live->stream, &live->waiter);
+
+    if (code == STREAM_PENDING) {
+        look(x);
+    } else if (code == 0) {
+        live->waiting = true;
+    } else {
+        struct errmsg msg = {{0}};
+
+        problem_answer(x, code == ERR_LIMIT ? 503 : err_status(code), problem_detail(code, &msg));
+    }
+}
+
+/* A read has its result. */
+static void looked(struct exchange *x)
+{
+    const struct stream_result *result = &x->op.result;
+    const struct stream_page *page = &result->page;
+
+    if (result->code != 0) {
+        problem_answer_code(x, result->code, &result->msg);
+    } else if (page->gone) {
+        ask_path(x);
+    } else if (page->bytes > 0) {
+        catchup_answer(x, true);
+    } else if (page->closed || x->live.timed_out || x->worker->draining) {
+        answer_nothing(x);
+    } else {
+        stream_page_finish(&x->op.result.page);
+        sleep_or_look(x);
+    }
+}
+
+static void look(struct exchange *x)
+{
+    x->op = (struct stream_op){
+        .verb = STREAM_READ,
+        .read = {.from = {.kind = OFFSET_AT, .position = x->live.at}, .stream = x->live.stream},
+    };
+    x->finish = looked;
+    exchange_run(x);
+}
+
+void longpoll_begin(struct exchange *x)
+{
+    const struct stream_page *page = &x->op.result.page;
+
+    if (page->bytes > 0 || page->closed) {
+        looked(x);
+        return;
+    }
+    /* Only now is it sure that there will be a wait, and that it may be long. */
+    x->live.stream = stream_ref(page->stream);
+    x->live.at = page->next;
+    x->ended = live_ended;
+    exchange_drop_head(x);
+    session_set_deadline(x->session, x->worker->server->config->long_poll_timeout_ms);
+    looked(x);
+}
+
+void longpoll_time_out(struct exchange *x)
+{
+    if (x->query.live != QUERY_LONG_POLL || x->live.stream == NULL) {
+        return;
+    }
+    x->live.timed_out = true;
+    if (x->live.waiting) {
+        x->live.waiting = false;
+        stream_unwait(&x->live.waiter);
+        look(x);
+    }
+}
