@@ -1,0 +1,300 @@
+/* Order of starting: signals are blocked first, so that every thread inherits that and only the
+ * main thread sees them; then the pool, the engine (recovery), the workers' sockets, and only
+ * when all of that is good the threads and the line that says so. Stopping is the reverse. */
+#include "serve/server.h"
+
+#include "base/pool.h"
+#include "log/sys.h"
+#include "serve/reply.h"
+#include "serve/worker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#define POOL_THREADS             4u
+#define INPUT_BYTES_MAX          (HTTP_HEAD_BYTES_MAX + 16 * KIB)
+#define BODY_BYTES_TOTAL_MIN     (256ull * MIB)
+#define HOT_BYTES_PER_CHECKPOINT 2 /* bytes may wait for one checkpoint while the next one fills */
+#define CACHE_BYTES_MAX          (64ull * MIB)
+#define IDLE_MS                  30000
+#define SWEEP_INTERVAL_MS        1000
+#define DRAIN_GENTLE_SECONDS     7
+#define DRAIN_SECONDS_MAX        10
+
+static void block_signals(sigset_t *ret_set)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+    (void)sigemptyset(ret_set);
+    (void)sigaddset(ret_set, SIGTERM);
+    (void)sigaddset(ret_set, SIGINT);
+    (void)sigaddset(ret_set, SIGALRM);
+    (void)pthread_sigmask(SIG_BLOCK, ret_set, NULL);
+    (void)sigaction(SIGPIPE, &ignore, NULL); /* a write to a closed socket is an error code */
+    (void)sigaction(SIGHUP, &ignore, NULL);  /* nothing is reloaded yet */
+}
+
+static struct engine_config engine_config_of(const struct server *server, struct sys *sys)
+{
+    const struct serve_config *config = server->config;
+
+    return (struct engine_config){
+        .store =
+            {
+                .dir = config->data_dir,
+                .durability = config->durability,
+                .segment_bytes = config->wal_segment_bytes,
+                .checkpoint_bytes = config->checkpoint_bytes,
+                .checkpoint_interval_ms = config->checkpoint_interval_ms,
+                .staged_bytes_max = (size_t)(config->body_bytes_max * 2 + 64ull * MIB),
+                .sys = sys,
+                .threads = true,
+            },
+        .pool = server->pool,
+        .read_page_bytes = config->read_page_bytes,
+        .hot_bytes_max = config->checkpoint_bytes * HOT_BYTES_PER_CHECKPOINT +
+                         config->body_bytes_max * 2,
+        .cache_bytes_max = CACHE_BYTES_MAX,
+        .idle_ms = IDLE_MS,
+        .sweep_interval_ms = SWEEP_INTERVAL_MS,
+    };
+}
+
+/* In memory mode stream ids begin anew with each start, and a tag of an earlier life must not
+ * match. */
+static uint64_t etag_salt(enum durability durability)
+{
+    uint64_t salt = 0;
+
+    if (durability == DURABILITY_MEMORY && getrandom(&salt, sizeof(salt), 0) != sizeof(salt)) {
+        salt = (uint64_t)time(NULL) << 20;
+    }
+    return salt;
+}
+
+static int open_engine(struct server *server, struct sys *sys, struct errmsg *msg)
+{
+    const struct serve_config *config = server->config;
+    struct store_report report;
+    int code = pool_create(POOL_THREADS, &server->pool);
+
+    if (code != 0) {
+        return err_set(msg, code, "cannot start threads: %s", err_text(code));
+    }
+    struct engine_config engine = engine_config_of(server, sys);
+
+    code = engine_open(&engine, &server->engine, &report, msg);
+    if (code != 0) {
+        pool_destroy(server->pool);
+        return code;
+    }
+    logger_line(&config->logger, LOGGER_INFO, "%s", report.text);
+    return 0;
+}
+
+/* All workers accept from the socket of the first one. */
+static int init_workers(struct server *server, struct worker *workers, unsigned count,
+                        struct errmsg *msg)
+{
+    int code = worker_init(&workers[0], server, NULL, msg);
+
+    for (unsigned i = 1; code == 0 && i < count; i++) {
+        code = worker_init(&workers[i], server, &workers[0], msg);
+    }
+    return code;
+}
+
+static void stop_workers(struct worker *workers, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        worker_drain(&workers[i]);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        (void)pthread_join(workers[i].thread, NULL); /* fails for broken code only */
+    }
+}
+
+static int start_workers(struct worker *workers, unsigned count, struct errmsg *msg)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (pthread_create(&workers[i].thread, NULL, worker_run, &workers[i]) != 0) {
+            stop_workers(workers, i);
+            return err_set(msg, ERR_AGAIN, "cannot start worker thread %u of %u", i + 1, count);
+        }
+    }
+    return 0;
+}
+
+/* Says where the server is reached, once it is. */
+static void announce(const struct server *server, const struct worker *first, FILE *ready)
+{
+    const struct serve_config *config = server->config;
+    char address[128];
+
+    listener_address(first->listener, address, sizeof(address));
+    logger_line(&config->logger, LOGGER_INFO,
+                "listening on %s with %u workers, %u connections at most, data in %s%s", address,
+                config->worker_count, config->connection_count_max,
+                config->durability == DURABILITY_MEMORY ? "memory beside " : "", config->data_dir);
+    (void)fprintf(ready, "arbe streams listening on http://%s/v1/stream/\n", address);
+    (void)fflush(ready); /* who started us may have stopped listening; that is no reason to stop */
+}
+
+/* The last resort, when even the loops do not come back: an unclean end, which recovery mends. */
+static void give_up(int number)
+{
+    static const char text[] = "arbe: draining took too long; giving up\n";
+
+    (void)number;
+    if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0) {
+        /* nobody to tell */
+    }
+    _exit(1);
+}
+
+static void set_watchdog(void)
+{
+    struct sigaction action = {.sa_handler = give_up};
+    sigset_t set;
+
+    (void)sigaction(SIGALRM, &action, NULL);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGALRM);
+    (void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    (void)alarm(DRAIN_SECONDS_MAX);
+}
+
+/* A thread that drops the connections that a gentle end did not bring to one. */
+struct closer {
+    struct worker *workers;
+    unsigned count;
+    pthread_mutex_t mutex;
+    pthread_cond_t ended;
+    bool done;
+};
+
+static void *close_late(void *context)
+{
+    struct closer *closer = context;
+    struct timespec until;
+    int waited = 0;
+
+    (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail for this clock */
+    until.tv_sec += DRAIN_GENTLE_SECONDS;
+    (void)pthread_mutex_lock(&closer->mutex);
+    while (!closer->done && waited != ETIMEDOUT) {
+        waited = pthread_cond_timedwait(&closer->ended, &closer->mutex, &until);
+    }
+    if (!closer->done) {
+        for (unsigned i = 0; i < closer->count; i++) {
+            worker_abort(&closer->workers[i]);
+        }
+    }
+    (void)pthread_mutex_unlock(&closer->mutex);
+    return NULL;
+}
+
+static void drain(struct worker *workers, unsigned count)
+{
+    struct closer closer = {.workers = workers,
+                            .count = count,
+                            .mutex = PTHREAD_MUTEX_INITIALIZER,
+                            .ended = PTHREAD_COND_INITIALIZER};
+    pthread_t thread;
+    bool started = pthread_create(&thread, NULL, close_late, &closer) == 0;
+
+    set_watchdog();
+    stop_workers(workers, count);
+    if (started) {
+        (void)pthread_mutex_lock(&closer.mutex);
+        closer.done = true;
+        (void)pthread_cond_signal(&closer.ended);
+        (void)pthread_mutex_unlock(&closer.mutex);
+        (void)pthread_join(thread, NULL);
+    }
+}
+
+/* Workers are there: starts them, waits for the signal, stops them. */
+static int serve(struct server *server, struct worker *workers, const sigset_t *signals,
+                 FILE *ready, struct errmsg *msg)
+{
+    const struct serve_config *config = server->config;
+    int number = 0;
+    int code = start_workers(workers, config->worker_count, msg);
+
+    if (code != 0) {
+        return code;
+    }
+    announce(server, &workers[0], ready);
+    while (sigwait(signals, &number) != 0) {
+    }
+    logger_line(&config->logger, LOGGER_INFO, "%s: draining",
+                number == SIGINT ? "SIGINT" : "SIGTERM");
+    drain(workers, config->worker_count);
+    return 0;
+}
+
+static int close_engine(struct server *server, bool checkpoint)
+{
+    int code = engine_close(server->engine, checkpoint);
+
+    pool_destroy(server->pool);
+    if (code != 0) {
+        logger_line(&server->config->logger, LOGGER_ERROR, "closing the data directory: %s",
+                    err_text(code));
+    }
+    return code;
+}
+
+int server_run(const struct serve_config *config, FILE *ready, struct errmsg *msg)
+{
+    struct server server = {
+        .config = config,
+        .etag_salt = etag_salt(config->durability),
+        .conn = {.input_bytes_max = INPUT_BYTES_MAX},
+        .body_bytes_total_max = config->body_bytes_max * 4,
+        .cache_control = config->secret.len > 0
+                             ? SLICE("private, max-age=60, stale-while-revalidate=300")
+                             : SLICE("public, max-age=60, stale-while-revalidate=300"),
+    };
+    sigset_t signals;
+    struct sys sys;
+
+    if (server.body_bytes_total_max < BODY_BYTES_TOTAL_MIN) {
+        server.body_bytes_total_max = BODY_BYTES_TOTAL_MIN;
+    }
+    block_signals(&signals);
+    buf_init(&server.common, 4 * KIB);
+    reply_format_common(&server.common, config);
+    struct worker *workers = calloc(config->worker_count, sizeof(*workers));
+
+    if (workers == NULL || server.common.failed) {
+        free(workers);
+        buf_finish(&server.common);
+        return err_set(msg, ERR_NOMEM, "out of memory");
+    }
+    sys_posix_init(&sys);
+    int code = open_engine(&server, &sys, msg);
+
+    if (code == 0) {
+        code = init_workers(&server, workers, config->worker_count, msg);
+        bool served = code == 0;
+
+        if (served) {
+            code = serve(&server, workers, &signals, ready, msg);
+        }
+        for (unsigned i = 0; i < config->worker_count; i++) {
+            worker_finish(&workers[i]);
+        }
+        int closed = close_engine(&server, served);
+
+        code = code == 0 ? closed : code;
+    }
+    free(workers);
+    buf_finish(&server.common);
+    return code;
+}
