@@ -1,0 +1,61 @@
+/* The program: a table of commands. */
+#include "cli/command.h"
+#include "cli/version.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help; /* one line */
+};
+
+static const struct command commands[] = {
+    {"streams", command_streams, "serve durable streams from a data directory"},
+};
+
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static void print_help(FILE *out)
+{
+    (void)fprintf(out,
+                  "arbe keeps the threads that people and agents share, as durable streams.\n\n"
+                  "Usage: arbe COMMAND [FLAG...]\n\nCommands:\n");
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        (void)fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+    }
+    (void)fprintf(out,
+                  "\narbe COMMAND --help tells a command's flags; arbe --version its version.\n"
+                  "Exit codes: 0 good, 1 it could not be done, 2 wrong usage.\n");
+}
+
+/* Standard output may be a full disk or a closed pipe: then the answer was not given. */
+static int end_output(void)
+{
+    return fflush(stdout) == 0 && !ferror(stdout) ? COMMAND_GOOD : COMMAND_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(name, commands[i].name) == 0) {
+            return commands[i].run(argc - 2, argv + 2);
+        }
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        print_help(stdout);
+        return end_output();
+    }
+    if (strcmp(name, "--version") == 0) {
+        (void)printf("arbe %s\n", ARBE_VERSION);
+        return end_output();
+    }
+    if (name[0] != '\0') {
+        (void)fprintf(stderr, "arbe: there is no command \"%s\"\n\n", name);
+    }
+    print_help(stderr);
+    return COMMAND_USAGE;
+}

@@ -1,0 +1,311 @@
+/* arbe streams: flags to a server's configuration, then the server. */
+#include "cli/command.h"
+#include "cli/flags.h"
+#include "cli/secret.h"
+
+#include "base/limits.h"
+#include "base/number.h"
+#include "net/listener.h"
+#include "serve/server.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define CONNECTIONS_DEFAULT 10000u
+#define WORKERS_MAX         256u
+#define DESCRIPTORS_SPARE   16u           /* for standard streams, log, catalog, loops */
+#define SEGMENT_UNIT        (64ull * KIB) /* log segments are whole pages of every kind */
+#define DAY_MS              (24ull * 3600 * 1000)
+
+struct settings {
+    const char *listen;
+    const char *data;
+    const char *secret_file;
+    const char *public_url;
+    const char *cors_origin;
+    uint64_t durability; /* an enum durability: the choices stand in its order */
+    uint64_t log_format; /* an enum logger_format, likewise */
+    uint64_t insecure;
+    uint64_t workers;     /* 0: as many as there are cores */
+    uint64_t connections; /* 0: what the descriptors allow */
+    uint64_t long_poll_timeout_ms;
+    uint64_t sse_lifetime_ms;
+    uint64_t sse_heartbeat_ms;
+    uint64_t read_page_bytes;
+    uint64_t body_bytes_max;
+    uint64_t wal_segment_bytes;
+    uint64_t checkpoint_bytes;
+    uint64_t checkpoint_interval_ms;
+};
+
+#define AT(field) offsetof(struct settings, field)
+
+static const struct flag flags[] = {
+    {"listen", "HOST:PORT", "127.0.0.1:4437", "address to listen on; port 0 picks one", NULL,
+     FLAG_TEXT, AT(listen), 0, 0},
+    {"data", "DIR", "./data", "data directory, made when missing", NULL, FLAG_TEXT, AT(data), 0, 0},
+    {"durability", "sync|os|memory", "sync",
+     "what an acknowledged append survives: power loss, a crash, nothing", "sync|os|memory",
+     FLAG_CHOICE, AT(durability), 0, 0},
+    {"workers", "N", NULL, "threads that serve connections (default: one per core)", NULL,
+     FLAG_COUNT, AT(workers), 1, WORKERS_MAX},
+    {"secret-file", "FILE", NULL, "file with the bearer secret that every request must show", NULL,
+     FLAG_TEXT, AT(secret_file), 0, 0},
+    {"insecure", NULL, NULL, "listen beyond loopback without a secret", NULL, FLAG_SWITCH,
+     AT(insecure), 0, 0},
+    {"public-url", "URL", NULL, "what Location begins with (default: the Host of the request)",
+     NULL, FLAG_TEXT, AT(public_url), 0, 0},
+    {"long-poll-timeout", "TIME", "30s", "a long-poll without data ends after this", NULL,
+     FLAG_DURATION, AT(long_poll_timeout_ms), 1, 3600 * 1000},
+    {"sse-lifetime", "TIME", "60s", "an SSE connection ends cleanly after about this", NULL,
+     FLAG_DURATION, AT(sse_lifetime_ms), 1, DAY_MS},
+    {"sse-heartbeat", "TIME", "15s", "a quiet SSE connection gets a comment after this", NULL,
+     FLAG_DURATION, AT(sse_heartbeat_ms), 1, DAY_MS},
+    {"read-page", "SIZE", "4MiB", "most bytes of one catch-up answer", NULL, FLAG_SIZE,
+     AT(read_page_bytes), 1, 1024ull * MIB},
+    {"max-body", "SIZE", "64MiB", "most bytes of one request body", NULL, FLAG_SIZE,
+     AT(body_bytes_max), 1, 512ull * MIB},
+    {"max-connections", "N", NULL, "open connections (default: 10000, or what descriptors allow)",
+     NULL, FLAG_COUNT, AT(connections), 1, 1000000},
+    {"wal-segment", "SIZE", "64MiB", "bytes of one file of the write-ahead log", NULL, FLAG_SIZE,
+     AT(wal_segment_bytes), SEGMENT_UNIT, 1024ull * MIB},
+    {"checkpoint-bytes", "SIZE", "256MiB", "log bytes after which a checkpoint is made", NULL,
+     FLAG_SIZE, AT(checkpoint_bytes), SEGMENT_UNIT, 64ull * 1024 * MIB},
+    {"checkpoint-interval", "TIME", "30s", "longest time between checkpoints", NULL, FLAG_DURATION,
+     AT(checkpoint_interval_ms), 10, DAY_MS},
+    {"cors-origin", "ORIGIN", "*", "Access-Control-Allow-Origin", NULL, FLAG_TEXT, AT(cors_origin),
+     0, 0},
+    {"log-format", "text|json", "text", "how lines on stderr look", "text|json", FLAG_CHOICE,
+     AT(log_format), 0, 0},
+};
+
+static void print_help(void)
+{
+    (void)printf("Usage: arbe streams [FLAG...]\n\n"
+                 "Serves durable streams under /v1/stream/ from a data directory. SIGTERM ends it\n"
+                 "cleanly. Each flag may also stand in the environment: --data as ARBE_DATA.\n\n");
+    flags_print_help(flags, ARRAY_COUNT(flags), stdout);
+}
+
+static bool wants_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether text is "http://" or "https://" and an authority, with a path only where one is
+ * allowed. */
+static bool is_url(struct slice text, bool path_allowed)
+{
+    size_t scheme = slice_starts_with(text, SLICE("http://"))    ? 7
+                    : slice_starts_with(text, SLICE("https://")) ? 8
+                                                                 : 0;
+
+    if (scheme == 0 || text.len == scheme || text.len > 512) {
+        return false;
+    }
+    for (size_t i = scheme; i < text.len; i++) {
+        char c = text.ptr[i];
+
+        if (c <= ' ' || c > '~' || strchr("?#\"<>\\^`{|}", c) != NULL ||
+            (c == '/' && !path_allowed)) {
+            return false;
+        }
+    }
+    return text.ptr[scheme] != '/';
+}
+
+/* "HOST:PORT", where HOST is a numeric address, "localhost", or in brackets. Whether it can be
+ * bound is found out by binding. */
+static bool is_address(const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    char host[64];
+    unsigned char binary[sizeof(struct in6_addr)];
+    uint64_t port = 0;
+    size_t len = colon == NULL ? 0 : (size_t)(colon - text);
+
+    if (len == 0 || len >= sizeof(host) ||
+        !number_parse_u64(slice_of(colon + 1), 65535, false, &port)) {
+        return false;
+    }
+    memcpy(host, text, len);
+    host[len] = '\0';
+    if (host[0] == '[' && host[len - 1] == ']') {
+        host[len - 1] = '\0';
+        return inet_pton(AF_INET6, host + 1, binary) == 1;
+    }
+    return strcmp(host, "localhost") == 0 || inet_pton(AF_INET, host, binary) == 1;
+}
+
+static int check(const struct settings *settings, struct errmsg *msg)
+{
+    if (!is_address(settings->listen)) {
+        return err_set(
+            msg, ERR_INVALID,
+            "--listen: \"%.60s\" is not good: it takes HOST:PORT, where HOST is a numeric "
+            "address or localhost, such as 127.0.0.1:4437 or [::1]:4437",
+            settings->listen);
+    }
+    if (settings->secret_file == NULL && !settings->insecure &&
+        !listener_is_loopback(settings->listen)) {
+        return err_set(
+            msg, ERR_INVALID,
+            "--listen %.60s would serve everybody who can reach it: give --secret-file, or "
+            "--insecure to do so anyway",
+            settings->listen);
+    }
+    if (settings->public_url != NULL && !is_url(slice_of(settings->public_url), true)) {
+        return err_set(
+            msg, ERR_INVALID,
+            "--public-url: \"%.60s\" is not good: it takes http:// or https:// and a host",
+            settings->public_url);
+    }
+    if (strcmp(settings->cors_origin, "*") != 0 &&
+        !is_url(slice_of(settings->cors_origin), false)) {
+        return err_set(msg, ERR_INVALID,
+                       "--cors-origin: \"%.60s\" is not good: it takes * or an origin such as "
+                       "https://app.example",
+                       settings->cors_origin);
+    }
+    return 0;
+}
+
+/* Raises the soft limit on descriptors to the hard one and says how many there are. */
+static uint64_t descriptors(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return 1024;
+    }
+    rlim_t before = limit.rlim_cur;
+
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        limit.rlim_cur = before;
+    }
+    return limit.rlim_cur == RLIM_INFINITY ? UINT32_MAX : (uint64_t)limit.rlim_cur;
+}
+
+/* One descriptor per connection; packs keep some open, but give way where there are few. */
+static int choose_connections(const struct settings *settings, uint32_t *ret_count,
+                              struct errmsg *msg)
+{
+    uint64_t all = descriptors();
+    uint64_t kept = PACK_FDS_MAX + 4 * DESCRIPTORS_SPARE;
+    uint64_t most = all > DESCRIPTORS_SPARE ? all - DESCRIPTORS_SPARE : 1;
+
+    if (settings->connections > most) {
+        return err_set(msg, ERR_INVALID,
+                       "--max-connections: %llu is not good: the limit on descriptors (ulimit -n) "
+                       "allows 1 to %llu",
+                       (unsigned long long)settings->connections, (unsigned long long)most);
+    }
+    uint64_t count = all > 2 * kept ? all - kept : all / 2;
+
+    count = count > CONNECTIONS_DEFAULT ? CONNECTIONS_DEFAULT : count;
+    *ret_count = (uint32_t)(settings->connections > 0 ? settings->connections : count);
+    return 0;
+}
+
+static unsigned cores(void)
+{
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (count < 1) {
+        return 1;
+    }
+    return count > (long)WORKERS_MAX ? WORKERS_MAX : (unsigned)count;
+}
+
+/* A public URL without the slashes at its end, since paths begin with one. */
+static void cut_slashes(char *url)
+{
+    size_t len = strlen(url);
+
+    while (len > 0 && url[len - 1] == '/') {
+        url[--len] = '\0';
+    }
+}
+
+static void fill(const struct settings *settings, struct serve_config *config)
+{
+    uint64_t units = (settings->wal_segment_bytes + SEGMENT_UNIT - 1) / SEGMENT_UNIT;
+
+    config->listen = settings->listen;
+    config->data_dir = settings->data;
+    config->durability = (enum durability)settings->durability;
+    config->worker_count = settings->workers > 0 ? (unsigned)settings->workers : cores();
+    config->cors_origin = settings->cors_origin;
+    config->long_poll_timeout_ms = settings->long_poll_timeout_ms;
+    config->sse_lifetime_ms = settings->sse_lifetime_ms;
+    config->sse_heartbeat_ms = settings->sse_heartbeat_ms;
+    config->checkpoint_interval_ms = settings->checkpoint_interval_ms;
+    config->checkpoint_bytes = settings->checkpoint_bytes;
+    config->wal_segment_bytes = units * SEGMENT_UNIT;
+    config->body_bytes_max = settings->body_bytes_max;
+    config->read_page_bytes = (uint32_t)settings->read_page_bytes;
+    config->logger = (struct logger){.fd = STDERR_FILENO,
+                                     .format = (enum logger_format)settings->log_format,
+                                     .level = LOGGER_INFO};
+}
+
+/* A problem with how the server was asked for. */
+static int usage(const struct errmsg *msg)
+{
+    (void)fprintf(stderr, "arbe streams: %s\n", msg->text);
+    return COMMAND_USAGE;
+}
+
+static int run(const struct settings *settings, struct serve_config *config, struct errmsg *msg)
+{
+    char secret[SECRET_BYTES_MAX];
+    char url[1024] = "";
+
+    if (settings->secret_file != NULL &&
+        secret_read(settings->secret_file, secret, &config->secret, msg) != 0) {
+        (void)fprintf(stderr, "arbe streams: %s\n", msg->text);
+        return COMMAND_FAILED;
+    }
+    if (settings->public_url != NULL) {
+        (void)snprintf(url, sizeof(url), "%s", settings->public_url);
+        cut_slashes(url);
+    }
+    config->public_url = url;
+    int code = server_run(config, stdout, msg);
+
+    if (code == 0) {
+        return COMMAND_GOOD;
+    }
+    if (msg->text[0] != '\0') {
+        (void)fprintf(stderr, "arbe streams: %s\n", msg->text);
+    }
+    return COMMAND_FAILED;
+}
+
+int command_streams(int argc, char **argv)
+{
+    struct settings settings = {.listen = NULL};
+    struct serve_config config = {.listen = NULL};
+    struct errmsg msg = {{0}};
+
+    if (wants_help(argc, argv)) {
+        print_help();
+        return fflush(stdout) == 0 ? COMMAND_GOOD : COMMAND_FAILED;
+    }
+    if (flags_parse(flags, ARRAY_COUNT(flags), &settings, argc, argv, getenv, &msg) != 0 ||
+        check(&settings, &msg) != 0 ||
+        choose_connections(&settings, &config.connection_count_max, &msg) != 0) {
+        return usage(&msg);
+    }
+    fill(&settings, &config);
+    return run(&settings, &config, &msg);
+}
