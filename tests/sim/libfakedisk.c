@@ -1,0 +1,1235 @@
+/* How a file is kept. `now` is what the process sees, `durable` what a crash leaves at least. Between
+ * them stands the list of changes since the last sync, each a copy of the whole sectors that it
+ * touched, or a size. A crash chooses for each sector how many of its changes had reached the disk:
+ * the kernel writes back whole pages, so an older change of a sector is never lost while a newer one of
+ * the same sector is kept. A sync applies and forgets the list. A failed sync applies some and forgets
+ * all, and that is what Linux does: the pages are marked clean.
+ *
+ * Names: `now` and `durable` maps from path to file, and the list of changes in between. A crash keeps
+ * a prefix of each directory's changes. */
+#include "sim/fakedisk.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/limits.h"
+
+#define SECTOR   512u
+#define PATH_CAP 512u
+#define FD_FIRST 1000000 /* far from real descriptors, so that a stray system call fails */
+
+struct change {
+    uint64_t order;    /* over the whole disk */
+    uint64_t at;       /* of the sectors; a multiple of SECTOR */
+    uint64_t len;      /* of the sectors; 0: only the size */
+    char *bytes;       /* owned */
+    bool resizes;      /* whether the size changed */
+    uint64_t new_size; /* when it did */
+};
+
+struct file {
+    bool is_dir;
+    bool marked; /* reached by collect_files */
+    bool locked; /* by a descriptor of CALL_LOCK */
+    unsigned open_count;
+    uint64_t allocated; /* bytes that it occupies */
+    char *now;          /* owned; now_cap bytes, zeros behind now_size */
+    uint64_t now_size;
+    uint64_t now_cap;
+    char *durable; /* owned */
+    uint64_t durable_size;
+    uint64_t durable_cap;
+    struct change *changes; /* owned; since the last sync */
+    size_t change_count;
+    size_t change_cap;
+};
+
+struct name {
+    char path[PATH_CAP];
+    struct file *file;
+};
+
+struct names {
+    struct name *items; /* owned */
+    size_t count;
+    size_t cap;
+};
+
+enum entry_kind { ENTRY_ADD, ENTRY_REMOVE, ENTRY_RENAME };
+
+struct entry_change {
+    enum entry_kind kind;
+    char path[PATH_CAP];
+    char to[PATH_CAP]; /* of a rename */
+    struct file *file; /* of ENTRY_ADD */
+};
+
+struct descriptor {
+    struct file *file; /* NULL: closed */
+    bool holds_lock;
+};
+
+struct fault {
+    bool armed;
+    bool for_ever;
+    bool hit;
+    enum fakedisk_call kind;
+    uint64_t at; /* call number of that kind */
+    int code;
+};
+
+struct fakedisk {
+    pthread_mutex_t lock;
+    struct sys sys;
+    uint64_t random;
+    struct names now;
+    struct names durable;
+    struct entry_change *entries; /* owned; directory changes since they were synced */
+    size_t entry_count;
+    size_t entry_cap;
+    struct file **files; /* owned; all there are */
+    size_t file_count;
+    size_t file_cap;
+    struct descriptor *fds; /* owned; never reused, so that a stale one is found out */
+    size_t fd_count;
+    size_t fd_cap;
+    size_t fd_live; /* descriptors before this one are from before a restart */
+    uint64_t order;
+    uint64_t counts[CALL_COUNTERS];
+    struct fault fault;
+    uint64_t crash_at; /* call number of CALL_CHANGES */
+    bool crashed;
+    uint64_t capacity;
+    fakedisk_hook_fn hook;
+    void *hook_context;
+    int64_t now_ms;
+    uint64_t mono_ms;
+};
+
+uint64_t fakedisk_next(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+uint64_t fakedisk_below(uint64_t *state, uint64_t limit)
+{
+    assert(limit > 0);
+    return fakedisk_next(state) % limit;
+}
+
+static uint64_t below(struct fakedisk *d, uint64_t limit)
+{
+    return fakedisk_below(&d->random, limit);
+}
+
+static void *grow(void *items, size_t count, size_t *cap, size_t item_bytes)
+{
+    if (count < *cap) {
+        return items;
+    }
+    *cap = *cap ? *cap * 2 : 16;
+    void *grown = realloc(items, *cap * item_bytes);
+    assert(grown);
+    return grown;
+}
+
+/* Names. */
+
+static struct file *names_find(const struct names *n, const char *path)
+{
+    for (size_t i = 0; i < n->count; i++) {
+        if (strcmp(n->items[i].path, path) == 0) {
+            return n->items[i].file;
+        }
+    }
+    return NULL;
+}
+
+static void names_set(struct names *n, const char *path, struct file *f)
+{
+    for (size_t i = 0; i < n->count; i++) {
+        if (strcmp(n->items[i].path, path) == 0) {
+            n->items[i].file = f;
+            return;
+        }
+    }
+    n->items = grow(n->items, n->count, &n->cap, sizeof(n->items[0]));
+    struct name *item = &n->items[n->count++];
+    int len = snprintf(item->path, sizeof(item->path), "%s", path);
+    assert(len > 0 && len < (int)sizeof(item->path));
+    item->file = f;
+}
+
+static void names_remove(struct names *n, const char *path)
+{
+    for (size_t i = 0; i < n->count; i++) {
+        if (strcmp(n->items[i].path, path) == 0) {
+            n->items[i] = n->items[--n->count];
+            return;
+        }
+    }
+}
+
+static void names_copy(struct names *to, const struct names *from)
+{
+    to->count = 0;
+    for (size_t i = 0; i < from->count; i++) {
+        names_set(to, from->items[i].path, from->items[i].file);
+    }
+}
+
+/* The directory of `path`, without the last slash; "/" for those at the top. */
+static void parent_of(const char *path, char out[static PATH_CAP])
+{
+    const char *slash = strrchr(path, '/');
+    assert(slash);
+    size_t len = slash == path ? 1 : (size_t)(slash - path);
+    assert(len < PATH_CAP);
+    memcpy(out, path, len);
+    out[len] = '\0';
+}
+
+static bool in_dir(const char *path, const char *dir)
+{
+    char parent[PATH_CAP];
+    parent_of(path, parent);
+    return strcmp(path, "/") != 0 && strcmp(parent, dir) == 0;
+}
+
+/* Files. */
+
+static struct file *file_create(struct fakedisk *d, bool is_dir)
+{
+    struct file *f = calloc(1, sizeof(*f));
+    assert(f);
+    f->is_dir = is_dir;
+    d->files = grow(d->files, d->file_count, &d->file_cap, sizeof(d->files[0]));
+    d->files[d->file_count++] = f;
+    return f;
+}
+
+static void forget_changes(struct file *f)
+{
+    for (size_t i = 0; i < f->change_count; i++) {
+        free(f->changes[i].bytes);
+    }
+    f->change_count = 0;
+}
+
+static void file_free(struct file *f)
+{
+    forget_changes(f);
+    free(f->changes);
+    free(f->now);
+    free(f->durable);
+    free(f);
+}
+
+/* Frees the files that neither a name nor a descriptor leads to any more. */
+static void collect_files(struct fakedisk *d)
+{
+    for (size_t i = 0; i < d->now.count; i++) {
+        d->now.items[i].file->marked = true;
+    }
+    for (size_t i = 0; i < d->durable.count; i++) {
+        d->durable.items[i].file->marked = true;
+    }
+    for (size_t i = 0; i < d->entry_count; i++) {
+        if (d->entries[i].file) {
+            d->entries[i].file->marked = true;
+        }
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < d->file_count; i++) {
+        struct file *f = d->files[i];
+        if (f->marked || f->open_count > 0) {
+            f->marked = false;
+            d->files[kept++] = f;
+        } else {
+            file_free(f);
+        }
+    }
+    d->file_count = kept;
+}
+
+static void make_room(char **bytes, uint64_t *cap, uint64_t size)
+{
+    uint64_t want = (size + SECTOR - 1) / SECTOR * SECTOR;
+    if (want <= *cap) {
+        return;
+    }
+    uint64_t grown = *cap ? *cap : 4096;
+    while (grown < want) {
+        grown *= 2;
+    }
+    char *p = realloc(*bytes, grown);
+    assert(p);
+    memset(p + *cap, 0, grown - *cap);
+    *bytes = p;
+    *cap = grown;
+}
+
+/* Notes that sectors [from, to) and perhaps the size of `f` changed. */
+static void note_change(struct fakedisk *d, struct file *f, uint64_t from, uint64_t to,
+                        uint64_t old_size)
+{
+    f->changes = grow(f->changes, f->change_count, &f->change_cap, sizeof(f->changes[0]));
+    uint64_t at = from / SECTOR * SECTOR;
+    uint64_t end = (to + SECTOR - 1) / SECTOR * SECTOR;
+    struct change *c = &f->changes[f->change_count++];
+    *c = (struct change){.order = d->order++,
+                         .at = at,
+                         .len = from < to ? end - at : 0,
+                         .resizes = f->now_size != old_size,
+                         .new_size = f->now_size};
+    if (c->len > 0) {
+        make_room(&f->now, &f->now_cap, end);
+        c->bytes = malloc(c->len);
+        assert(c->bytes);
+        memcpy(c->bytes, f->now + at, c->len);
+    }
+}
+
+static void set_size(struct fakedisk *d, struct file *f, uint64_t size)
+{
+    uint64_t old = f->now_size;
+    make_room(&f->now, &f->now_cap, size);
+    f->now_size = size;
+    if (size < old) {
+        memset(f->now + size, 0, old - size);
+        note_change(d, f, size, old, old);
+    } else if (size > old) {
+        note_change(d, f, 0, 0, old);
+    }
+}
+
+static void put_bytes(struct fakedisk *d, struct file *f, uint64_t at, const char *bytes,
+                      size_t len)
+{
+    uint64_t old = f->now_size;
+    make_room(&f->now, &f->now_cap, at + len);
+    memcpy(f->now + at, bytes, len);
+    f->now_size = at + len > old ? at + len : old;
+    note_change(d, f, at, at + len, old);
+}
+
+static uint64_t used(const struct fakedisk *d)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < d->file_count; i++) {
+        sum += d->files[i]->allocated;
+    }
+    return sum;
+}
+
+/* Whether `f` may occupy up to `size`, and if so it does. */
+static bool occupy(struct fakedisk *d, struct file *f, uint64_t size)
+{
+    if (size <= f->allocated) {
+        return true;
+    }
+    if (used(d) + (size - f->allocated) > d->capacity) {
+        collect_files(d);
+    }
+    if (used(d) + (size - f->allocated) > d->capacity) {
+        return false;
+    }
+    f->allocated = size;
+    return true;
+}
+
+/* How a crash, or a failed sync, treats what was not durable. */
+struct fate {
+    unsigned mode;
+    uint64_t until; /* FATE_TIME: changes before this order are there */
+};
+
+enum { FATE_NONE, FATE_ALL, FATE_SECTORS, FATE_TIME, FATE_TORN_BYTES, FATE_MODES };
+
+static struct fate choose_fate(struct fakedisk *d, uint64_t first_order)
+{
+    struct fate fate = {.mode = (unsigned)below(d, FATE_MODES)};
+    fate.until = first_order + below(d, d->order - first_order + 1);
+    return fate;
+}
+
+/* How many of a sector's `count` changes are kept; *orders holds them by age. */
+static size_t choose_kept(struct fakedisk *d, const struct fate *fate, const uint64_t *orders,
+                          size_t count)
+{
+    size_t kept = 0;
+    switch (fate->mode) {
+    case FATE_NONE:
+        return 0;
+    case FATE_ALL:
+        return count;
+    case FATE_TIME:
+        while (kept < count && orders[kept] < fate->until) {
+            kept++;
+        }
+        return kept;
+    default:
+        return below(d, count + 1);
+    }
+}
+
+/* Applies to one sector of the durable contents what the fate keeps of its changes. */
+static void settle_sector(struct fakedisk *d, struct file *f, const struct fate *fate,
+                          uint64_t sector)
+{
+    uint64_t orders[64];
+    const char *versions[64];
+    size_t count = 0;
+    uint64_t at = sector * SECTOR;
+    for (size_t i = 0; i < f->change_count; i++) {
+        const struct change *c = &f->changes[i];
+        if (at < c->at || at >= c->at + c->len) {
+            continue;
+        }
+        if (count == ARRAY_COUNT(orders)) {
+            memmove(orders, orders + 1, sizeof(orders) - sizeof(orders[0]));
+            memmove(versions, versions + 1, sizeof(versions) - sizeof(versions[0]));
+            count--;
+        }
+        orders[count] = c->order;
+        versions[count++] = c->bytes + (at - c->at);
+    }
+    if (count == 0) {
+        return;
+    }
+    size_t kept = choose_kept(d, fate, orders, count);
+    make_room(&f->durable, &f->durable_cap, at + SECTOR);
+    if (kept > 0) {
+        memcpy(f->durable + at, versions[kept - 1], SECTOR);
+    }
+    if (fate->mode == FATE_TORN_BYTES && kept < count && below(d, 4) == 0) {
+        size_t cut = below(d, SECTOR);
+        bool front = below(d, 2) == 0;
+        memcpy(f->durable + at + (front ? 0 : cut), versions[kept] + (front ? 0 : cut),
+               front ? cut : SECTOR - cut);
+    }
+}
+
+static void settle_size(struct fakedisk *d, struct file *f, const struct fate *fate)
+{
+    uint64_t orders[256];
+    uint64_t sizes[256];
+    size_t count = 0;
+    for (size_t i = 0; i < f->change_count && count < ARRAY_COUNT(orders); i++) {
+        if (f->changes[i].resizes) {
+            orders[count] = f->changes[i].order;
+            sizes[count++] = f->changes[i].new_size;
+        }
+    }
+    size_t kept = choose_kept(d, fate, orders, count);
+    if (kept > 0) {
+        f->durable_size = sizes[kept - 1];
+    }
+    make_room(&f->durable, &f->durable_cap, f->durable_size);
+    if (f->durable_cap > f->durable_size) {
+        memset(f->durable + f->durable_size, 0, f->durable_cap - f->durable_size);
+    }
+}
+
+/* Turns the changes of `f` into durable contents as the fate has it, and forgets them. */
+static void settle(struct fakedisk *d, struct file *f, const struct fate *fate)
+{
+    uint64_t end = 0;
+    for (size_t i = 0; i < f->change_count; i++) {
+        uint64_t e = f->changes[i].at + f->changes[i].len;
+        end = e > end ? e : end;
+    }
+    bool *touched = calloc(end / SECTOR + 1, sizeof(bool));
+    assert(touched);
+    for (size_t i = 0; i < f->change_count; i++) {
+        const struct change *c = &f->changes[i];
+        for (uint64_t s = c->at / SECTOR; s < (c->at + c->len) / SECTOR; s++) {
+            touched[s] = true;
+        }
+    }
+    for (uint64_t s = 0; s < end / SECTOR; s++) {
+        if (touched[s]) {
+            settle_sector(d, f, fate, s);
+        }
+    }
+    free(touched);
+    settle_size(d, f, fate);
+    forget_changes(f);
+}
+
+static void sync_file(struct file *f)
+{
+    for (size_t i = 0; i < f->change_count; i++) {
+        const struct change *c = &f->changes[i];
+        if (c->len > 0) {
+            make_room(&f->durable, &f->durable_cap, c->at + c->len);
+            memcpy(f->durable + c->at, c->bytes, c->len);
+        }
+        if (c->resizes) {
+            f->durable_size = c->new_size;
+        }
+    }
+    forget_changes(f);
+}
+
+/* Directory changes. */
+
+static void note_entry(struct fakedisk *d, const struct entry_change *change)
+{
+    d->entries = grow(d->entries, d->entry_count, &d->entry_cap, sizeof(d->entries[0]));
+    d->entries[d->entry_count++] = *change;
+}
+
+static void apply_entry(struct names *n, const struct entry_change *c)
+{
+    struct file *f = NULL;
+    switch (c->kind) {
+    case ENTRY_ADD:
+        names_set(n, c->path, c->file);
+        break;
+    case ENTRY_REMOVE:
+        names_remove(n, c->path);
+        break;
+    case ENTRY_RENAME:
+        f = names_find(n, c->path);
+        assert(f);
+        names_remove(n, c->path);
+        names_set(n, c->to, f);
+        break;
+    }
+}
+
+/* Makes up to `keep` changes of directory `dir` durable and forgets all of it. */
+static void settle_dir(struct fakedisk *d, const char *dir, size_t keep)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < d->entry_count; i++) {
+        struct entry_change *c = &d->entries[i];
+        if (!in_dir(c->path, dir)) {
+            d->entries[left++] = *c;
+        } else if (keep > 0) {
+            apply_entry(&d->durable, c);
+            keep--;
+        }
+    }
+    d->entry_count = left;
+}
+
+/* Removes what lies in directories that did not survive. */
+static void drop_orphans(struct fakedisk *d)
+{
+    for (size_t i = 0; i < d->durable.count;) {
+        char parent[PATH_CAP];
+        const char *path = d->durable.items[i].path;
+        parent_of(path, parent);
+        if (strcmp(path, "/") != 0 && !names_find(&d->durable, parent)) {
+            names_remove(&d->durable, path);
+            i = 0;
+        } else {
+            i++;
+        }
+    }
+}
+
+static void settle_entries(struct fakedisk *d)
+{
+    bool lose = below(d, 4) == 0;
+    bool keep = !lose && below(d, 3) == 0;
+    while (d->entry_count > 0) {
+        char dir[PATH_CAP];
+        parent_of(d->entries[0].path, dir);
+        size_t count = 0;
+        for (size_t i = 0; i < d->entry_count; i++) {
+            count += in_dir(d->entries[i].path, dir);
+        }
+        settle_dir(d, dir, lose ? 0 : keep ? count : below(d, count + 1));
+    }
+    drop_orphans(d);
+}
+
+/* Crash and restart. */
+
+static uint64_t oldest_change(const struct fakedisk *d)
+{
+    uint64_t oldest = d->order;
+    for (size_t i = 0; i < d->file_count; i++) {
+        const struct file *f = d->files[i];
+        if (f->change_count > 0 && f->changes[0].order < oldest) {
+            oldest = f->changes[0].order;
+        }
+    }
+    return oldest;
+}
+
+static void crash(struct fakedisk *d)
+{
+    if (d->crashed) {
+        return;
+    }
+    d->crashed = true;
+    struct fate fate = choose_fate(d, oldest_change(d));
+    for (size_t i = 0; i < d->file_count; i++) {
+        settle(d, d->files[i], &fate);
+    }
+    settle_entries(d);
+}
+
+void fakedisk_crash(struct fakedisk *d, uint64_t seed)
+{
+    pthread_mutex_lock(&d->lock);
+    d->random ^= seed * 0x9e3779b97f4a7c15u;
+    crash(d);
+    pthread_mutex_unlock(&d->lock);
+}
+
+bool fakedisk_crashed(const struct fakedisk *d)
+{
+    return d->crashed;
+}
+
+/* What the process sees after power came back is what is durable. */
+static void reload(struct fakedisk *d)
+{
+    names_copy(&d->now, &d->durable);
+    for (size_t i = 0; i < d->file_count; i++) {
+        struct file *f = d->files[i];
+        make_room(&f->now, &f->now_cap, f->durable_size);
+        memset(f->now, 0, f->now_cap);
+        if (f->durable_size > 0) {
+            memcpy(f->now, f->durable, f->durable_size);
+        }
+        f->now_size = f->durable_size;
+        f->allocated = f->durable_size;
+    }
+}
+
+void fakedisk_restart(struct fakedisk *d)
+{
+    pthread_mutex_lock(&d->lock);
+    if (d->crashed) {
+        reload(d);
+    }
+    d->crashed = false;
+    d->crash_at = UINT64_MAX;
+    d->fault.armed = false;
+    d->fd_live = d->fd_count;
+    for (size_t i = 0; i < d->file_count; i++) {
+        d->files[i]->open_count = 0;
+        d->files[i]->locked = false;
+    }
+    collect_files(d);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* Every call passes here: counts it, and says whether and how it fails. *ret_partly: it fails, but a
+ * part of it may happen. Takes the lock; leave gives it back. */
+static int enter(struct fakedisk *d, enum fakedisk_call kind, bool changes, const char *path,
+                 bool *ret_partly)
+{
+    if (d->hook) {
+        d->hook(d->hook_context, kind, path);
+    }
+    pthread_mutex_lock(&d->lock);
+    *ret_partly = false;
+    uint64_t mine[] = {d->counts[kind]++, changes ? d->counts[CALL_CHANGES]++ : UINT64_MAX,
+                       d->counts[CALL_ANY]++};
+    if (d->crashed) {
+        return ERR_IO;
+    }
+    struct fault *f = &d->fault;
+    if (f->armed) {
+        uint64_t number = f->kind == kind           ? mine[0]
+                          : f->kind == CALL_CHANGES ? mine[1]
+                          : f->kind == CALL_ANY     ? mine[2]
+                                                    : UINT64_MAX;
+        if (number != UINT64_MAX && (number == f->at || (f->for_ever && number > f->at))) {
+            f->hit = true;
+            *ret_partly = true;
+            return f->code;
+        }
+    }
+    if (changes && mine[1] == d->crash_at) {
+        *ret_partly = true;
+        return ERR_IO;
+    }
+    return 0;
+}
+
+static void leave(struct fakedisk *d)
+{
+    if (!d->crashed && d->crash_at != UINT64_MAX && d->counts[CALL_CHANGES] > d->crash_at) {
+        crash(d);
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
+static struct file *file_of(struct fakedisk *d, int fd)
+{
+    assert(fd >= FD_FIRST && (size_t)(fd - FD_FIRST) < d->fd_count);
+    size_t i = (size_t)(fd - FD_FIRST);
+    assert(i >= d->fd_live); /* used after the restart that closed it */
+    assert(d->fds[i].file);  /* used after close */
+    return d->fds[i].file;
+}
+
+static int add_fd(struct fakedisk *d, struct file *f, bool holds_lock)
+{
+    d->fds = grow(d->fds, d->fd_count, &d->fd_cap, sizeof(d->fds[0]));
+    d->fds[d->fd_count] = (struct descriptor){.file = f, .holds_lock = holds_lock};
+    f->open_count++;
+    return FD_FIRST + (int)d->fd_count++;
+}
+
+/* Adds a new file or directory; ERR_NOTFOUND when its directory is not there. */
+static int add_entry(struct fakedisk *d, const char *path, bool is_dir, struct file **ret_file)
+{
+    char parent[PATH_CAP];
+    parent_of(path, parent);
+    struct file *dir = names_find(&d->now, parent);
+    if (!dir || !dir->is_dir) {
+        return ERR_NOTFOUND;
+    }
+    struct file *f = file_create(d, is_dir);
+    struct entry_change c = {.kind = ENTRY_ADD, .file = f};
+    int len = snprintf(c.path, sizeof(c.path), "%s", path);
+    assert(len < (int)sizeof(c.path));
+    names_set(&d->now, path, f);
+    note_entry(d, &c);
+    *ret_file = f;
+    return 0;
+}
+
+static int fake_open(void *context, const char *path, bool create)
+{
+    struct fakedisk *d = context;
+    bool partly;
+    int rc = enter(d, create ? CALL_CREATE : CALL_OPEN, create, path, &partly);
+    struct file *f = names_find(&d->now, path);
+    if (rc == 0 && create) {
+        rc = f ? ERR_EXISTS : add_entry(d, path, false, &f);
+    } else if (rc == 0) {
+        rc = !f ? ERR_NOTFOUND : f->is_dir ? ERR_IO : 0;
+    } else if (create && partly && !f && below(d, 2) == 0) {
+        (void)add_entry(d, path, false, &f); /* The file is there, the caller does not know. */
+    }
+    if (rc == 0) {
+        rc = add_fd(d, f, false);
+    }
+    leave(d);
+    return rc;
+}
+
+static void fake_close(void *context, int fd)
+{
+    struct fakedisk *d = context;
+    pthread_mutex_lock(&d->lock);
+    size_t i = (size_t)(fd - FD_FIRST);
+    assert(fd >= FD_FIRST && i < d->fd_count);
+    if (i >= d->fd_live) {
+        struct file *f = file_of(d, fd);
+        f->open_count--;
+        f->locked = f->locked && !d->fds[i].holds_lock;
+        d->fds[i].file = NULL;
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
+static int fake_pwritev(void *context, int fd, const struct iovec *iov, int count, uint64_t offset)
+{
+    struct fakedisk *d = context;
+    bool partly;
+    assert(count > 0 && count <= 1024);
+    int rc = enter(d, CALL_PWRITEV, true, NULL, &partly);
+    if (d->crashed) {
+        leave(d);
+        return rc;
+    }
+    struct file *f = file_of(d, fd);
+    size_t total = 0;
+    for (int i = 0; i < count; i++) {
+        total += iov[i].iov_len;
+    }
+    size_t write = rc == 0 ? total : partly ? below(d, total + 1) : 0;
+    if (rc == 0 && !occupy(d, f, offset + total)) {
+        rc = ERR_NOSPC;
+        write = offset < f->allocated ? f->allocated - offset : 0;
+    } else if (rc && !occupy(d, f, offset + write)) {
+        write = 0;
+    }
+    for (int i = 0; i < count && write > 0; i++) {
+        size_t part = iov[i].iov_len < write ? iov[i].iov_len : write;
+        if (part > 0) {
+            put_bytes(d, f, offset, iov[i].iov_base, part);
+        }
+        offset += part;
+        write -= part;
+    }
+    leave(d);
+    return rc;
+}
+
+static int64_t fake_pread(void *context, int fd, void *buf, size_t len, uint64_t offset)
+{
+    struct fakedisk *d = context;
+    bool partly;
+    int64_t rc = enter(d, CALL_PREAD, false, NULL, &partly);
+    if (rc == 0) {
+        struct file *f = file_of(d, fd);
+        uint64_t left = offset < f->now_size ? f->now_size - offset : 0;
+        size_t n = len < left ? len : (size_t)left;
+        if (n > 0) {
+            memcpy(buf, f->now + offset, n);
+        }
+        rc = (int64_t)n;
+    }
+    leave(d);
+    return rc;
+}
+
+static int fake_fdatasync(void *context, int fd)
+{
+    struct fakedisk *d = context;
+    bool partly;
+    int rc = enter(d, CALL_FDATASYNC, true, NULL, &partly);
+    if (!d->crashed) {
+        struct file *f = file_of(d, fd);
+        if (rc == 0) {
+            sync_file(f);
+        } else if (partly && d->fault.hit) {
+            struct fate fate = choose_fate(d, f->change_count ? f->changes[0].order : d->order);
+            settle(d, f, &fate);
+        } else if (below(d, 2) == 0) {
+            sync_file(f); /* A crash right behind it. */
+        }
+    }
+    leave(d);
+    return rc;
+}
+
+static int fake_allocate(void *context, int fd, uint64_t size_bytes)
+{
+    struct fakedisk *d = context;
+    bool partly;
+    int rc = enter(d, CALL_ALLOCATE, true, NULL, &partly);
+    if (!d->crashed) {
+        struct file *f = file_of(d, fd);
+        bool happens = rc == 0 || below(d, 2) == 0;
+        if (happens && !occupy(d, f, size_bytes)) {
+            rc = rc ? rc : ERR_NOSPC;
+        } else if (happens && size_bytes > f->now_size) {
+            set_size(d, f, size_bytes);
+        }
+    }
+    leave(d);
+    return rc;
+}
+
+static int fake_truncate(void *context, int fd, uint64_t size_bytes)
+{
+    struct fakedisk *d = context;
+    bool partly;
+    int rc = enter(d, CALL_TRUNCATE, true, NULL, &partly);
+    if (!d->crashed && (rc == 0 || below(d, 2) == 0)) {
+        struct file *f = file_of(d, fd);
+        set_size(d, f, size_bytes);
+        f->allocated = f->allocated < size_bytes ? f->allocated : size_bytes;
+    }
+    leave(d);
+    return rc;
+}
+
+static int64_t fake_size(void *context, int fd)
+{
+    struct fakedisk *d = context;
+    bool partly;
+    int64_t rc = enter(d, CALL_SIZE, false, NULL, &partly);
+    if (rc == 0) {
+        rc = (int64_t)file_of(d, fd)->now_size;
+    }
+    leave(d);
+    return rc;
+}
+
+static int fake_rename(void *context, const char *from, const char *to)
+{
+    struct fakedisk *d = context;
+    bool partly;
+    int rc = enter(d, CALL_RENAME, true, from, &partly);
+    if (!d->crashed) {
+        struct file *f = names_find(&d->now, from);
+        if (!f) {
+            rc = rc ? rc : ERR_NOTFOUND;
+        } else if (rc == 0 || below(d, 2) == 0) {
+            struct entry_change c = {.kind = ENTRY_RENAME};
+            (void)snprintf(c.path, sizeof(c.path), "%s", from);
+            (void)snprintf(c.to, sizeof(c.to), "%s", to);
+            char parent[PATH_CAP];
+            parent_of(from, parent);
+            assert(in_dir(to, parent) && !f->is_dir);
+            apply_entry(&d->now, &c);
+            note_entry(d, &c);
+        }
+    }
+    leave(d);
+    return rc;
+}
+
+static int fake_unlink(void *context, const char *path)
+{
+    struct fakedisk *d = context;
+    bool partly;
+    int rc = enter(d, CALL_UNLINK, true, path, &partly);
+    if (!d->crashed) {
+        struct file *f = names_find(&d->now, path);
+        if (!f) {
+            rc = rc ? rc : ERR_NOTFOUND;
+        } else if (rc == 0 || below(d, 2) == 0) {
+            struct entry_change c = {.kind = ENTRY_REMOVE};
+            (void)snprintf(c.path, sizeof(c.path), "%s", path);
+            apply_entry(&d->now, &c);
+            note_entry(d, &c);
+        }
+    }
+    leave(d);
+    return rc;
+}
+
+static int fake_mkdir(void *context, const char *path)
+{
+    struct fakedisk *d = context;
+    bool partly;
+    int rc = enter(d, CALL_MKDIR, true, path, &partly);
+    if (!d->crashed && (rc == 0 || below(d, 2) == 0)) {
+        struct file *f = names_find(&d->now, path);
+        int added = f ? 0 : add_entry(d, path, true, &f);
+        rc = rc ? rc : added ? added : f->is_dir ? 0 : ERR_EXISTS;
+    }
+    leave(d);
+    return rc;
+}
+
+static int fake_sync_dir(void *context, const char *path)
+{
+    struct fakedisk *d = context;
+    bool partly;
+    int rc = enter(d, CALL_SYNC_DIR, true, path, &partly);
+    if (!d->crashed) {
+        struct file *f = names_find(&d->now, path);
+        if (!f || !f->is_dir) {
+            rc = rc ? rc : ERR_NOTFOUND;
+        } else if (rc == 0 || below(d, 2) == 0) {
+            settle_dir(d, path, SIZE_MAX);
+            collect_files(d);
+        }
+    }
+    leave(d);
+    return rc;
+}
+
+/* The names in a directory, copied so that the callback may use the disk. */
+static struct names copy_dir(struct fakedisk *d, const char *path)
+{
+    struct names copy = {0};
+    for (size_t i = 0; i < d->now.count; i++) {
+        if (in_dir(d->now.items[i].path, path)) {
+            names_set(&copy, d->now.items[i].path, d->now.items[i].file);
+        }
+    }
+    for (size_t i = copy.count; i > 1; i--) {
+        size_t j = below(d, i);
+        struct name swap = copy.items[i - 1];
+        copy.items[i - 1] = copy.items[j];
+        copy.items[j] = swap;
+    }
+    return copy;
+}
+
+static int fake_list_dir(void *context, const char *path, sys_entry_fn each, void *each_context)
+{
+    struct fakedisk *d = context;
+    bool partly;
+    int rc = enter(d, CALL_LIST_DIR, false, path, &partly);
+    struct names copy = {0};
+    if (rc == 0) {
+        rc = names_find(&d->now, path) ? 0 : ERR_NOTFOUND;
+        copy = copy_dir(d, path);
+    }
+    leave(d);
+    for (size_t i = 0; i < copy.count && rc == 0; i++) {
+        rc = each(each_context, strrchr(copy.items[i].path, '/') + 1);
+    }
+    free(copy.items);
+    return rc;
+}
+
+static int fake_lock(void *context, const char *path)
+{
+    struct fakedisk *d = context;
+    bool partly;
+    int rc = enter(d, CALL_LOCK, true, path, &partly);
+    if (rc == 0) {
+        struct file *f = names_find(&d->now, path);
+        rc = f ? 0 : add_entry(d, path, false, &f);
+        if (rc == 0 && f->locked) {
+            rc = ERR_LOCKED;
+        }
+        if (rc == 0) {
+            f->locked = true;
+            rc = add_fd(d, f, true);
+        }
+    }
+    leave(d);
+    return rc;
+}
+
+static int fake_catalog_commit(void *context)
+{
+    struct fakedisk *d = context;
+    bool partly;
+    int rc = enter(d, CALL_COMMIT, true, NULL, &partly);
+    leave(d);
+    return rc;
+}
+
+static int64_t fake_now_ms(void *context)
+{
+    struct fakedisk *d = context;
+    pthread_mutex_lock(&d->lock);
+    int64_t now = d->now_ms;
+    pthread_mutex_unlock(&d->lock);
+    return now;
+}
+
+static uint64_t fake_mono_ms(void *context)
+{
+    struct fakedisk *d = context;
+    pthread_mutex_lock(&d->lock);
+    uint64_t now = d->mono_ms;
+    pthread_mutex_unlock(&d->lock);
+    return now;
+}
+
+static void fake_random(void *context, void *buf, size_t len)
+{
+    struct fakedisk *d = context;
+    pthread_mutex_lock(&d->lock);
+    for (size_t i = 0; i < len; i++) {
+        ((uint8_t *)buf)[i] = (uint8_t)below(d, 256);
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
+struct fakedisk *fakedisk_create(uint64_t seed)
+{
+    struct fakedisk *d = calloc(1, sizeof(*d));
+    assert(d);
+    pthread_mutex_init(&d->lock, NULL);
+    d->random = seed;
+    d->crash_at = UINT64_MAX;
+    d->capacity = UINT64_MAX;
+    d->now_ms = INT64_C(1767225600000);
+    d->sys = (struct sys){.context = d,
+                          .open = fake_open,
+                          .close = fake_close,
+                          .pwritev = fake_pwritev,
+                          .pread = fake_pread,
+                          .fdatasync = fake_fdatasync,
+                          .allocate = fake_allocate,
+                          .truncate = fake_truncate,
+                          .size = fake_size,
+                          .rename = fake_rename,
+                          .unlink = fake_unlink,
+                          .mkdir = fake_mkdir,
+                          .sync_dir = fake_sync_dir,
+                          .list_dir = fake_list_dir,
+                          .lock = fake_lock,
+                          .catalog_commit = fake_catalog_commit,
+                          .now_ms = fake_now_ms,
+                          .mono_ms = fake_mono_ms,
+                          .random = fake_random};
+    struct file *root = file_create(d, true);
+    names_set(&d->now, "/", root);
+    names_set(&d->durable, "/", root);
+    return d;
+}
+
+void fakedisk_destroy(struct fakedisk *d)
+{
+    for (size_t i = 0; i < d->file_count; i++) {
+        file_free(d->files[i]);
+    }
+    free(d->files);
+    free(d->now.items);
+    free(d->durable.items);
+    free(d->entries);
+    free(d->fds);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+struct sys *fakedisk_sys(struct fakedisk *d)
+{
+    return &d->sys;
+}
+
+void fakedisk_add_dir(struct fakedisk *d, const char *path)
+{
+    if (names_find(&d->now, path)) {
+        return;
+    }
+    char parent[PATH_CAP];
+    parent_of(path, parent);
+    fakedisk_add_dir(d, parent);
+    struct file *f = file_create(d, true);
+    names_set(&d->now, path, f);
+    names_set(&d->durable, path, f);
+}
+
+uint64_t fakedisk_calls(const struct fakedisk *d, enum fakedisk_call kind)
+{
+    return d->counts[kind];
+}
+
+void fakedisk_fail(struct fakedisk *d, enum fakedisk_call kind, uint64_t index, int code,
+                   bool for_ever)
+{
+    pthread_mutex_lock(&d->lock);
+    d->fault = (struct fault){.armed = code != 0,
+                              .kind = kind,
+                              .at = d->counts[kind] + index,
+                              .code = code,
+                              .for_ever = for_ever};
+    pthread_mutex_unlock(&d->lock);
+}
+
+bool fakedisk_fault_hit(const struct fakedisk *d)
+{
+    return d->fault.hit;
+}
+
+void fakedisk_crash_at(struct fakedisk *d, uint64_t index)
+{
+    pthread_mutex_lock(&d->lock);
+    d->crash_at = index == UINT64_MAX ? index : d->counts[CALL_CHANGES] + index;
+    pthread_mutex_unlock(&d->lock);
+}
+
+void fakedisk_set_capacity(struct fakedisk *d, uint64_t bytes)
+{
+    pthread_mutex_lock(&d->lock);
+    d->capacity = bytes;
+    pthread_mutex_unlock(&d->lock);
+}
+
+uint64_t fakedisk_used(struct fakedisk *d)
+{
+    pthread_mutex_lock(&d->lock);
+    collect_files(d);
+    uint64_t sum = used(d);
+    pthread_mutex_unlock(&d->lock);
+    return sum;
+}
+
+void fakedisk_set_hook(struct fakedisk *d, fakedisk_hook_fn hook, void *context)
+{
+    d->hook = hook;
+    d->hook_context = context;
+}
+
+void fakedisk_advance(struct fakedisk *d, uint64_t ms)
+{
+    pthread_mutex_lock(&d->lock);
+    d->now_ms += (int64_t)ms;
+    d->mono_ms += ms;
+    pthread_mutex_unlock(&d->lock);
+}
+
+void fakedisk_set_now(struct fakedisk *d, int64_t now_ms)
+{
+    pthread_mutex_lock(&d->lock);
+    d->now_ms = now_ms;
+    pthread_mutex_unlock(&d->lock);
+}
+
+bool fakedisk_file_size(struct fakedisk *d, const char *path, uint64_t *ret_bytes)
+{
+    struct file *f = names_find(&d->now, path);
+    if (f) {
+        *ret_bytes = f->now_size;
+    }
+    return f != NULL;
+}
+
+bool fakedisk_peek(struct fakedisk *d, const char *path, uint64_t at, void *out, size_t len)
+{
+    struct file *f = names_find(&d->now, path);
+    if (!f || at > f->now_size || len > f->now_size - at) {
+        return false;
+    }
+    memcpy(out, f->now + at, len);
+    return true;
+}
+
+bool fakedisk_poke(struct fakedisk *d, const char *path, uint64_t at, const void *bytes, size_t len)
+{
+    struct file *f = names_find(&d->now, path);
+    if (!f) {
+        return false;
+    }
+    put_bytes(d, f, at, bytes, len);
+    sync_file(f);
+    return true;
+}
+
+bool fakedisk_cut(struct fakedisk *d, const char *path, uint64_t size_bytes)
+{
+    struct file *f = names_find(&d->now, path);
+    if (!f) {
+        return false;
+    }
+    set_size(d, f, size_bytes);
+    sync_file(f);
+    return true;
+}
+
+bool fakedisk_remove(struct fakedisk *d, const char *path)
+{
+    bool there = names_find(&d->now, path) != NULL;
+    char dir[PATH_CAP];
+    parent_of(path, dir);
+    settle_dir(d, dir, SIZE_MAX);
+    names_remove(&d->now, path);
+    names_remove(&d->durable, path);
+    return there;
+}
+
+void fakedisk_copy(struct fakedisk *d, struct fakedisk *to)
+{
+    to->now_ms = d->now_ms;
+    to->mono_ms = d->mono_ms;
+    for (size_t i = 0; i < d->now.count; i++) {
+        const struct name *n = &d->now.items[i];
+        if (n->file->is_dir) {
+            fakedisk_add_dir(to, n->path);
+            continue;
+        }
+        char parent[PATH_CAP];
+        parent_of(n->path, parent);
+        fakedisk_add_dir(to, parent);
+        struct file *f = file_create(to, false);
+        names_set(&to->now, n->path, f);
+        names_set(&to->durable, n->path, f);
+        (void)occupy(to, f, n->file->now_size);
+        set_size(to, f, n->file->now_size);
+        if (n->file->now_size > 0) {
+            put_bytes(to, f, 0, n->file->now, n->file->now_size);
+        }
+        sync_file(f);
+    }
+}
