@@ -322,8 +322,14 @@ static int run_compaction(struct local_store *s)
     return rc;
 }
 
-/* Waits until there is a reason to work or `ms` have passed; 0: without end. False: stop. */
-static bool wait_for_work(struct local_store *s, uint64_t ms)
+enum wake_reason {
+    WAKE_STOP,
+    WAKE_ASKED,
+    WAKE_TIME
+};
+
+/* Waits until there is a reason to work or `ms` have passed; 0: without end. */
+static enum wake_reason wait_for_work(struct local_store *s, uint64_t ms)
 {
     struct sys *sys = s->config.sys;
     uint64_t until = sys->mono_ms(sys->context) + ms;
@@ -335,10 +341,10 @@ static bool wait_for_work(struct local_store *s, uint64_t ms)
         rc = ms == 0 ? pthread_cond_wait(&s->wake, &s->lock)
                      : pthread_cond_timedwait(&s->wake, &s->lock, &ts);
     }
+    enum wake_reason reason = s->stop ? WAKE_STOP : s->asked ? WAKE_ASKED : WAKE_TIME;
     s->asked = false;
-    bool go_on = !s->stop;
     pthread_mutex_unlock(&s->lock);
-    return go_on;
+    return reason;
 }
 
 /* The pause before the next try. */
@@ -355,12 +361,14 @@ static void *thread_main(void *context)
     struct local_store *s = context;
     uint64_t retry_ms = 0;
     for (;;) {
-        bool busy = s->compact_more && retry_ms == 0;
-        uint64_t wait_ms = busy ? 1 : retry_ms ? retry_ms : s->config.checkpoint_interval_ms;
-        if (!wait_for_work(s, wait_ms)) {
+        bool rest_of_compaction = s->compact_more && retry_ms == 0;
+        uint64_t usual_ms = retry_ms ? retry_ms : s->config.checkpoint_interval_ms;
+        enum wake_reason reason = wait_for_work(s, rest_of_compaction ? 1 : usual_ms);
+        if (reason == WAKE_STOP) {
             return NULL;
         }
-        int rc = run_checkpoint(s);
+        /* No early checkpoint only because a compaction goes on. */
+        int rc = rest_of_compaction && reason == WAKE_TIME ? 0 : run_checkpoint(s);
         rc = rc ? rc : run_compaction(s);
         retry_ms = rc ? next_retry_ms(retry_ms) : 0;
     }

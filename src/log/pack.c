@@ -38,7 +38,6 @@
 
 #define PACK_MAGIC          0x316b617065627261u /* "arbepak1" */
 #define PACK_FORMAT         1u
-#define PACK_HEADER_BYTES   64u
 #define PACK_HEADER_CRC_AT  60u
 #define EXTENT_MAGIC        0x31747865u /* "ext1" */
 #define WRITER_BUFFER_BYTES MIB

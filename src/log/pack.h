@@ -15,6 +15,7 @@
 
 typedef uint64_t pack_id; /* never reused; 0 is none */
 
+#define PACK_HEADER_BYTES        64u /* at the beginning of the file */
 #define PACK_EXTENT_HEADER_BYTES 48u /* in front of each extent's data */
 
 struct extent {
