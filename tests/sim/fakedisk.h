@@ -1,13 +1,16 @@
-/* A disk in memory behind struct sys (log/sys.h), which loses, tears and reorders what was not synced,
- * and fails any single call. Contents are tracked by sectors of 512 bytes, names by directory.
+/* A disk in memory behind struct sys (log/sys.h), which loses, tears and reorders what was not
+ * synced, and fails any single call. Contents are tracked by sectors of 512 bytes, names by
+ * directory.
  *
  * What it promises: bytes and size of a file are durable after fdatasync, its name after sync_dir.
- * What a crash may do with the rest: keep each sector as it was after any of its writes, tear one in
- * the middle, keep any size that the file had, keep any prefix of a directory's changes. A failed sync
- * leaves pages that look clean: readable, and lost at the crash unless they are written again.
+ * What a crash may do with the rest: keep each sector as it was after any of its writes, tear one
+ * in the middle, keep any size that the file had, keep any prefix of a directory's changes. A
+ * failed sync leaves pages that look clean: readable, and lost at the crash unless they are written
+ * again.
  *
- * Any thread; one mutex. Deterministic for one seed and one order of calls. The catalog is not here:
- * LMDB writes real files, and what it has committed counts as durable. Running out of memory aborts. */
+ * Any thread; one mutex. Deterministic for one seed and one order of calls. The catalog is not
+ * here: LMDB writes real files, and what it has committed counts as durable. Running out of memory
+ * aborts. */
 #ifndef ARBE_TESTS_SIM_FAKEDISK_H
 #define ARBE_TESTS_SIM_FAKEDISK_H
 
@@ -52,17 +55,17 @@ void fakedisk_add_dir(struct fakedisk *d, const char *path);
 /* How often calls of the kind were made since the disk was created. */
 uint64_t fakedisk_calls(const struct fakedisk *d, enum fakedisk_call kind);
 
-/* Lets call number `index` of the kind, counted from now on, fail with `code`, or it and every later
- * one. A failed write may have written a part, a failed sync may have synced a part. Replaces an
- * earlier fault; code 0 takes it away. */
+/* Lets call number `index` of the kind, counted from now on, fail with `code`, or it and every
+ * later one. A failed write may have written a part, a failed sync may have synced a part. Replaces
+ * an earlier fault; code 0 takes it away. */
 void fakedisk_fail(struct fakedisk *d, enum fakedisk_call kind, uint64_t index, int code,
                    bool for_ever);
 
 /* Whether the fault came to pass. */
 bool fakedisk_fault_hit(const struct fakedisk *d);
 
-/* Crashes in call number `index` of CALL_CHANGES, counted from now on: it may or may not have had its
- * effect. UINT64_MAX: not at all. */
+/* Crashes in call number `index` of CALL_CHANGES, counted from now on: it may or may not have had
+ * its effect. UINT64_MAX: not at all. */
 void fakedisk_crash_at(struct fakedisk *d, uint64_t index);
 
 /* Power is lost now: decides what is left, by `seed`; until fakedisk_restart every call fails. */
@@ -70,8 +73,8 @@ void fakedisk_crash(struct fakedisk *d, uint64_t seed);
 
 bool fakedisk_crashed(const struct fakedisk *d);
 
-/* The disk works again, with what survived, no descriptor open, no lock held, no fault planned. Also
- * without a crash: then the process was merely killed and everything written is there. */
+/* The disk works again, with what survived, no descriptor open, no lock held, no fault planned.
+ * Also without a crash: then the process was merely killed and everything written is there. */
 void fakedisk_restart(struct fakedisk *d);
 
 /* Most bytes that files may occupy; ERR_NOSPC beyond. May be changed at any time. */
@@ -88,7 +91,8 @@ void fakedisk_set_hook(struct fakedisk *d, fakedisk_hook_fn hook, void *context)
 void fakedisk_advance(struct fakedisk *d, uint64_t ms);
 void fakedisk_set_now(struct fakedisk *d, int64_t now_ms);
 
-/* For tests that look at files or damage them, past all faults, durably: false when it is not there. */
+/* For tests that look at files or damage them, past all faults, durably: false when it is not
+ * there. */
 bool fakedisk_file_size(struct fakedisk *d, const char *path, uint64_t *ret_bytes);
 bool fakedisk_peek(struct fakedisk *d, const char *path, uint64_t at, void *out, size_t len);
 bool fakedisk_poke(struct fakedisk *d, const char *path, uint64_t at, const void *bytes,

@@ -1,12 +1,8 @@
-/* How a file is kept. `now` is what the process sees, `durable` what a crash leaves at least. Between
- * them stands the list of changes since the last sync, each a copy of the whole sectors that it
- * touched, or a size. A crash chooses for each sector how many of its changes had reached the disk:
- * the kernel writes back whole pages, so an older change of a sector is never lost while a newer one of
- * the same sector is kept. A sync applies and forgets the list. A failed sync applies some and forgets
- * all, and that is what Linux does: the pages are marked clean.
+/* Contents of files are in libfakefile.c; here are names, descriptors, faults and the calls
+ * themselves.
  *
- * Names: `now` and `durable` maps from path to file, and the list of changes in between. A crash keeps
- * a prefix of each directory's changes. */
+ * Names: `now` and `durable` maps from path to file, and the list of changes in between. A crash
+ * keeps a prefix of each directory's changes. */
 #include "sim/fakedisk.h"
 
 #include <assert.h>
@@ -15,41 +11,14 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "base/limits.h"
+#include "sim/fakefile.h"
 
-#define SECTOR   512u
 #define PATH_CAP 512u
 #define FD_FIRST 1000000 /* far from real descriptors, so that a stray system call fails */
 
-struct change {
-    uint64_t order;    /* over the whole disk */
-    uint64_t at;       /* of the sectors; a multiple of SECTOR */
-    uint64_t len;      /* of the sectors; 0: only the size */
-    char *bytes;       /* owned */
-    bool resizes;      /* whether the size changed */
-    uint64_t new_size; /* when it did */
-};
-
-struct file {
-    bool is_dir;
-    bool marked; /* reached by collect_files */
-    bool locked; /* by a descriptor of CALL_LOCK */
-    unsigned open_count;
-    uint64_t allocated; /* bytes that it occupies */
-    char *now;          /* owned; now_cap bytes, zeros behind now_size */
-    uint64_t now_size;
-    uint64_t now_cap;
-    char *durable; /* owned */
-    uint64_t durable_size;
-    uint64_t durable_cap;
-    struct change *changes; /* owned; since the last sync */
-    size_t change_count;
-    size_t change_cap;
-};
-
 struct name {
     char path[PATH_CAP];
-    struct file *file;
+    struct fakefile *file;
 };
 
 struct names {
@@ -58,17 +27,21 @@ struct names {
     size_t cap;
 };
 
-enum entry_kind { ENTRY_ADD, ENTRY_REMOVE, ENTRY_RENAME };
+enum entry_kind {
+    ENTRY_ADD,
+    ENTRY_REMOVE,
+    ENTRY_RENAME
+};
 
 struct entry_change {
     enum entry_kind kind;
     char path[PATH_CAP];
-    char to[PATH_CAP]; /* of a rename */
-    struct file *file; /* of ENTRY_ADD */
+    char to[PATH_CAP];     /* of a rename */
+    struct fakefile *file; /* of ENTRY_ADD */
 };
 
 struct descriptor {
-    struct file *file; /* NULL: closed */
+    struct fakefile *file; /* NULL: closed */
     bool holds_lock;
 };
 
@@ -84,20 +57,19 @@ struct fault {
 struct fakedisk {
     pthread_mutex_t lock;
     struct sys sys;
-    uint64_t random;
+    struct fakefile_world world;
     struct names now;
     struct names durable;
     struct entry_change *entries; /* owned; directory changes since they were synced */
     size_t entry_count;
     size_t entry_cap;
-    struct file **files; /* owned; all there are */
+    struct fakefile **files; /* owned; all there are */
     size_t file_count;
     size_t file_cap;
     struct descriptor *fds; /* owned; never reused, so that a stale one is found out */
     size_t fd_count;
     size_t fd_cap;
     size_t fd_live; /* descriptors before this one are from before a restart */
-    uint64_t order;
     uint64_t counts[CALL_COUNTERS];
     struct fault fault;
     uint64_t crash_at; /* call number of CALL_CHANGES */
@@ -109,39 +81,14 @@ struct fakedisk {
     uint64_t mono_ms;
 };
 
-uint64_t fakedisk_next(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-uint64_t fakedisk_below(uint64_t *state, uint64_t limit)
-{
-    assert(limit > 0);
-    return fakedisk_next(state) % limit;
-}
-
 static uint64_t below(struct fakedisk *d, uint64_t limit)
 {
-    return fakedisk_below(&d->random, limit);
-}
-
-static void *grow(void *items, size_t count, size_t *cap, size_t item_bytes)
-{
-    if (count < *cap) {
-        return items;
-    }
-    *cap = *cap ? *cap * 2 : 16;
-    void *grown = realloc(items, *cap * item_bytes);
-    assert(grown);
-    return grown;
+    return fakedisk_below(&d->world.random, limit);
 }
 
 /* Names. */
 
-static struct file *names_find(const struct names *n, const char *path)
+static struct fakefile *names_find(const struct names *n, const char *path)
 {
     for (size_t i = 0; i < n->count; i++) {
         if (strcmp(n->items[i].path, path) == 0) {
@@ -151,7 +98,7 @@ static struct file *names_find(const struct names *n, const char *path)
     return NULL;
 }
 
-static void names_set(struct names *n, const char *path, struct file *f)
+static void names_set(struct names *n, const char *path, struct fakefile *f)
 {
     for (size_t i = 0; i < n->count; i++) {
         if (strcmp(n->items[i].path, path) == 0) {
@@ -159,7 +106,7 @@ static void names_set(struct names *n, const char *path, struct file *f)
             return;
         }
     }
-    n->items = grow(n->items, n->count, &n->cap, sizeof(n->items[0]));
+    n->items = fakefile_grow(n->items, n->count, &n->cap, sizeof(n->items[0]));
     struct name *item = &n->items[n->count++];
     int len = snprintf(item->path, sizeof(item->path), "%s", path);
     assert(len > 0 && len < (int)sizeof(item->path));
@@ -204,31 +151,12 @@ static bool in_dir(const char *path, const char *dir)
 
 /* Files. */
 
-static struct file *file_create(struct fakedisk *d, bool is_dir)
+static struct fakefile *file_create(struct fakedisk *d, bool is_dir)
 {
-    struct file *f = calloc(1, sizeof(*f));
-    assert(f);
-    f->is_dir = is_dir;
-    d->files = grow(d->files, d->file_count, &d->file_cap, sizeof(d->files[0]));
+    struct fakefile *f = fakefile_create(is_dir);
+    d->files = fakefile_grow(d->files, d->file_count, &d->file_cap, sizeof(d->files[0]));
     d->files[d->file_count++] = f;
     return f;
-}
-
-static void forget_changes(struct file *f)
-{
-    for (size_t i = 0; i < f->change_count; i++) {
-        free(f->changes[i].bytes);
-    }
-    f->change_count = 0;
-}
-
-static void file_free(struct file *f)
-{
-    forget_changes(f);
-    free(f->changes);
-    free(f->now);
-    free(f->durable);
-    free(f);
 }
 
 /* Frees the files that neither a name nor a descriptor leads to any more. */
@@ -247,76 +175,15 @@ static void collect_files(struct fakedisk *d)
     }
     size_t kept = 0;
     for (size_t i = 0; i < d->file_count; i++) {
-        struct file *f = d->files[i];
+        struct fakefile *f = d->files[i];
         if (f->marked || f->open_count > 0) {
             f->marked = false;
             d->files[kept++] = f;
         } else {
-            file_free(f);
+            fakefile_destroy(f);
         }
     }
     d->file_count = kept;
-}
-
-static void make_room(char **bytes, uint64_t *cap, uint64_t size)
-{
-    uint64_t want = (size + SECTOR - 1) / SECTOR * SECTOR;
-    if (want <= *cap) {
-        return;
-    }
-    uint64_t grown = *cap ? *cap : 4096;
-    while (grown < want) {
-        grown *= 2;
-    }
-    char *p = realloc(*bytes, grown);
-    assert(p);
-    memset(p + *cap, 0, grown - *cap);
-    *bytes = p;
-    *cap = grown;
-}
-
-/* Notes that sectors [from, to) and perhaps the size of `f` changed. */
-static void note_change(struct fakedisk *d, struct file *f, uint64_t from, uint64_t to,
-                        uint64_t old_size)
-{
-    f->changes = grow(f->changes, f->change_count, &f->change_cap, sizeof(f->changes[0]));
-    uint64_t at = from / SECTOR * SECTOR;
-    uint64_t end = (to + SECTOR - 1) / SECTOR * SECTOR;
-    struct change *c = &f->changes[f->change_count++];
-    *c = (struct change){.order = d->order++,
-                         .at = at,
-                         .len = from < to ? end - at : 0,
-                         .resizes = f->now_size != old_size,
-                         .new_size = f->now_size};
-    if (c->len > 0) {
-        make_room(&f->now, &f->now_cap, end);
-        c->bytes = malloc(c->len);
-        assert(c->bytes);
-        memcpy(c->bytes, f->now + at, c->len);
-    }
-}
-
-static void set_size(struct fakedisk *d, struct file *f, uint64_t size)
-{
-    uint64_t old = f->now_size;
-    make_room(&f->now, &f->now_cap, size);
-    f->now_size = size;
-    if (size < old) {
-        memset(f->now + size, 0, old - size);
-        note_change(d, f, size, old, old);
-    } else if (size > old) {
-        note_change(d, f, 0, 0, old);
-    }
-}
-
-static void put_bytes(struct fakedisk *d, struct file *f, uint64_t at, const char *bytes,
-                      size_t len)
-{
-    uint64_t old = f->now_size;
-    make_room(&f->now, &f->now_cap, at + len);
-    memcpy(f->now + at, bytes, len);
-    f->now_size = at + len > old ? at + len : old;
-    note_change(d, f, at, at + len, old);
 }
 
 static uint64_t used(const struct fakedisk *d)
@@ -329,7 +196,7 @@ static uint64_t used(const struct fakedisk *d)
 }
 
 /* Whether `f` may occupy up to `size`, and if so it does. */
-static bool occupy(struct fakedisk *d, struct file *f, uint64_t size)
+static bool occupy(struct fakedisk *d, struct fakefile *f, uint64_t size)
 {
     if (size <= f->allocated) {
         return true;
@@ -344,151 +211,17 @@ static bool occupy(struct fakedisk *d, struct file *f, uint64_t size)
     return true;
 }
 
-/* How a crash, or a failed sync, treats what was not durable. */
-struct fate {
-    unsigned mode;
-    uint64_t until; /* FATE_TIME: changes before this order are there */
-};
-
-enum { FATE_NONE, FATE_ALL, FATE_SECTORS, FATE_TIME, FATE_TORN_BYTES, FATE_MODES };
-
-static struct fate choose_fate(struct fakedisk *d, uint64_t first_order)
-{
-    struct fate fate = {.mode = (unsigned)below(d, FATE_MODES)};
-    fate.until = first_order + below(d, d->order - first_order + 1);
-    return fate;
-}
-
-/* How many of a sector's `count` changes are kept; *orders holds them by age. */
-static size_t choose_kept(struct fakedisk *d, const struct fate *fate, const uint64_t *orders,
-                          size_t count)
-{
-    size_t kept = 0;
-    switch (fate->mode) {
-    case FATE_NONE:
-        return 0;
-    case FATE_ALL:
-        return count;
-    case FATE_TIME:
-        while (kept < count && orders[kept] < fate->until) {
-            kept++;
-        }
-        return kept;
-    default:
-        return below(d, count + 1);
-    }
-}
-
-/* Applies to one sector of the durable contents what the fate keeps of its changes. */
-static void settle_sector(struct fakedisk *d, struct file *f, const struct fate *fate,
-                          uint64_t sector)
-{
-    uint64_t orders[64];
-    const char *versions[64];
-    size_t count = 0;
-    uint64_t at = sector * SECTOR;
-    for (size_t i = 0; i < f->change_count; i++) {
-        const struct change *c = &f->changes[i];
-        if (at < c->at || at >= c->at + c->len) {
-            continue;
-        }
-        if (count == ARRAY_COUNT(orders)) {
-            memmove(orders, orders + 1, sizeof(orders) - sizeof(orders[0]));
-            memmove(versions, versions + 1, sizeof(versions) - sizeof(versions[0]));
-            count--;
-        }
-        orders[count] = c->order;
-        versions[count++] = c->bytes + (at - c->at);
-    }
-    if (count == 0) {
-        return;
-    }
-    size_t kept = choose_kept(d, fate, orders, count);
-    make_room(&f->durable, &f->durable_cap, at + SECTOR);
-    if (kept > 0) {
-        memcpy(f->durable + at, versions[kept - 1], SECTOR);
-    }
-    if (fate->mode == FATE_TORN_BYTES && kept < count && below(d, 4) == 0) {
-        size_t cut = below(d, SECTOR);
-        bool front = below(d, 2) == 0;
-        memcpy(f->durable + at + (front ? 0 : cut), versions[kept] + (front ? 0 : cut),
-               front ? cut : SECTOR - cut);
-    }
-}
-
-static void settle_size(struct fakedisk *d, struct file *f, const struct fate *fate)
-{
-    uint64_t orders[256];
-    uint64_t sizes[256];
-    size_t count = 0;
-    for (size_t i = 0; i < f->change_count && count < ARRAY_COUNT(orders); i++) {
-        if (f->changes[i].resizes) {
-            orders[count] = f->changes[i].order;
-            sizes[count++] = f->changes[i].new_size;
-        }
-    }
-    size_t kept = choose_kept(d, fate, orders, count);
-    if (kept > 0) {
-        f->durable_size = sizes[kept - 1];
-    }
-    make_room(&f->durable, &f->durable_cap, f->durable_size);
-    if (f->durable_cap > f->durable_size) {
-        memset(f->durable + f->durable_size, 0, f->durable_cap - f->durable_size);
-    }
-}
-
-/* Turns the changes of `f` into durable contents as the fate has it, and forgets them. */
-static void settle(struct fakedisk *d, struct file *f, const struct fate *fate)
-{
-    uint64_t end = 0;
-    for (size_t i = 0; i < f->change_count; i++) {
-        uint64_t e = f->changes[i].at + f->changes[i].len;
-        end = e > end ? e : end;
-    }
-    bool *touched = calloc(end / SECTOR + 1, sizeof(bool));
-    assert(touched);
-    for (size_t i = 0; i < f->change_count; i++) {
-        const struct change *c = &f->changes[i];
-        for (uint64_t s = c->at / SECTOR; s < (c->at + c->len) / SECTOR; s++) {
-            touched[s] = true;
-        }
-    }
-    for (uint64_t s = 0; s < end / SECTOR; s++) {
-        if (touched[s]) {
-            settle_sector(d, f, fate, s);
-        }
-    }
-    free(touched);
-    settle_size(d, f, fate);
-    forget_changes(f);
-}
-
-static void sync_file(struct file *f)
-{
-    for (size_t i = 0; i < f->change_count; i++) {
-        const struct change *c = &f->changes[i];
-        if (c->len > 0) {
-            make_room(&f->durable, &f->durable_cap, c->at + c->len);
-            memcpy(f->durable + c->at, c->bytes, c->len);
-        }
-        if (c->resizes) {
-            f->durable_size = c->new_size;
-        }
-    }
-    forget_changes(f);
-}
-
 /* Directory changes. */
 
 static void note_entry(struct fakedisk *d, const struct entry_change *change)
 {
-    d->entries = grow(d->entries, d->entry_count, &d->entry_cap, sizeof(d->entries[0]));
+    d->entries = fakefile_grow(d->entries, d->entry_count, &d->entry_cap, sizeof(d->entries[0]));
     d->entries[d->entry_count++] = *change;
 }
 
 static void apply_entry(struct names *n, const struct entry_change *c)
 {
-    struct file *f = NULL;
+    struct fakefile *f = NULL;
     switch (c->kind) {
     case ENTRY_ADD:
         names_set(n, c->path, c->file);
@@ -557,12 +290,10 @@ static void settle_entries(struct fakedisk *d)
 
 static uint64_t oldest_change(const struct fakedisk *d)
 {
-    uint64_t oldest = d->order;
+    uint64_t oldest = d->world.order;
     for (size_t i = 0; i < d->file_count; i++) {
-        const struct file *f = d->files[i];
-        if (f->change_count > 0 && f->changes[0].order < oldest) {
-            oldest = f->changes[0].order;
-        }
+        uint64_t order = fakefile_oldest(&d->world, d->files[i]);
+        oldest = order < oldest ? order : oldest;
     }
     return oldest;
 }
@@ -573,9 +304,9 @@ static void crash(struct fakedisk *d)
         return;
     }
     d->crashed = true;
-    struct fate fate = choose_fate(d, oldest_change(d));
+    struct fakefile_fate fate = fakefile_draw_fate(&d->world, oldest_change(d));
     for (size_t i = 0; i < d->file_count; i++) {
-        settle(d, d->files[i], &fate);
+        fakefile_settle(&d->world, d->files[i], &fate);
     }
     settle_entries(d);
 }
@@ -583,7 +314,7 @@ static void crash(struct fakedisk *d)
 void fakedisk_crash(struct fakedisk *d, uint64_t seed)
 {
     pthread_mutex_lock(&d->lock);
-    d->random ^= seed * 0x9e3779b97f4a7c15u;
+    d->world.random ^= seed * 0x9e3779b97f4a7c15u;
     crash(d);
     pthread_mutex_unlock(&d->lock);
 }
@@ -598,14 +329,7 @@ static void reload(struct fakedisk *d)
 {
     names_copy(&d->now, &d->durable);
     for (size_t i = 0; i < d->file_count; i++) {
-        struct file *f = d->files[i];
-        make_room(&f->now, &f->now_cap, f->durable_size);
-        memset(f->now, 0, f->now_cap);
-        if (f->durable_size > 0) {
-            memcpy(f->now, f->durable, f->durable_size);
-        }
-        f->now_size = f->durable_size;
-        f->allocated = f->durable_size;
+        fakefile_reload(d->files[i]);
     }
 }
 
@@ -627,8 +351,8 @@ void fakedisk_restart(struct fakedisk *d)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* Every call passes here: counts it, and says whether and how it fails. *ret_partly: it fails, but a
- * part of it may happen. Takes the lock; leave gives it back. */
+/* Every call passes here: counts it, and says whether and how it fails. *ret_partly: it fails, but
+ * a part of it may happen. Takes the lock; leave gives it back. */
 static int enter(struct fakedisk *d, enum fakedisk_call kind, bool changes, const char *path,
                  bool *ret_partly)
 {
@@ -669,7 +393,7 @@ static void leave(struct fakedisk *d)
     pthread_mutex_unlock(&d->lock);
 }
 
-static struct file *file_of(struct fakedisk *d, int fd)
+static struct fakefile *file_of(struct fakedisk *d, int fd)
 {
     assert(fd >= FD_FIRST && (size_t)(fd - FD_FIRST) < d->fd_count);
     size_t i = (size_t)(fd - FD_FIRST);
@@ -678,24 +402,24 @@ static struct file *file_of(struct fakedisk *d, int fd)
     return d->fds[i].file;
 }
 
-static int add_fd(struct fakedisk *d, struct file *f, bool holds_lock)
+static int add_fd(struct fakedisk *d, struct fakefile *f, bool holds_lock)
 {
-    d->fds = grow(d->fds, d->fd_count, &d->fd_cap, sizeof(d->fds[0]));
+    d->fds = fakefile_grow(d->fds, d->fd_count, &d->fd_cap, sizeof(d->fds[0]));
     d->fds[d->fd_count] = (struct descriptor){.file = f, .holds_lock = holds_lock};
     f->open_count++;
     return FD_FIRST + (int)d->fd_count++;
 }
 
 /* Adds a new file or directory; ERR_NOTFOUND when its directory is not there. */
-static int add_entry(struct fakedisk *d, const char *path, bool is_dir, struct file **ret_file)
+static int add_entry(struct fakedisk *d, const char *path, bool is_dir, struct fakefile **ret_file)
 {
     char parent[PATH_CAP];
     parent_of(path, parent);
-    struct file *dir = names_find(&d->now, parent);
+    struct fakefile *dir = names_find(&d->now, parent);
     if (!dir || !dir->is_dir) {
         return ERR_NOTFOUND;
     }
-    struct file *f = file_create(d, is_dir);
+    struct fakefile *f = file_create(d, is_dir);
     struct entry_change c = {.kind = ENTRY_ADD, .file = f};
     int len = snprintf(c.path, sizeof(c.path), "%s", path);
     assert(len < (int)sizeof(c.path));
@@ -710,7 +434,7 @@ static int fake_open(void *context, const char *path, bool create)
     struct fakedisk *d = context;
     bool partly;
     int rc = enter(d, create ? CALL_CREATE : CALL_OPEN, create, path, &partly);
-    struct file *f = names_find(&d->now, path);
+    struct fakefile *f = names_find(&d->now, path);
     if (rc == 0 && create) {
         rc = f ? ERR_EXISTS : add_entry(d, path, false, &f);
     } else if (rc == 0) {
@@ -732,7 +456,7 @@ static void fake_close(void *context, int fd)
     size_t i = (size_t)(fd - FD_FIRST);
     assert(fd >= FD_FIRST && i < d->fd_count);
     if (i >= d->fd_live) {
-        struct file *f = file_of(d, fd);
+        struct fakefile *f = file_of(d, fd);
         f->open_count--;
         f->locked = f->locked && !d->fds[i].holds_lock;
         d->fds[i].file = NULL;
@@ -750,7 +474,7 @@ static int fake_pwritev(void *context, int fd, const struct iovec *iov, int coun
         leave(d);
         return rc;
     }
-    struct file *f = file_of(d, fd);
+    struct fakefile *f = file_of(d, fd);
     size_t total = 0;
     for (int i = 0; i < count; i++) {
         total += iov[i].iov_len;
@@ -765,7 +489,7 @@ static int fake_pwritev(void *context, int fd, const struct iovec *iov, int coun
     for (int i = 0; i < count && write > 0; i++) {
         size_t part = iov[i].iov_len < write ? iov[i].iov_len : write;
         if (part > 0) {
-            put_bytes(d, f, offset, iov[i].iov_base, part);
+            fakefile_put(&d->world, f, offset, iov[i].iov_base, part);
         }
         offset += part;
         write -= part;
@@ -780,7 +504,7 @@ static int64_t fake_pread(void *context, int fd, void *buf, size_t len, uint64_t
     bool partly;
     int64_t rc = enter(d, CALL_PREAD, false, NULL, &partly);
     if (rc == 0) {
-        struct file *f = file_of(d, fd);
+        struct fakefile *f = file_of(d, fd);
         uint64_t left = offset < f->now_size ? f->now_size - offset : 0;
         size_t n = len < left ? len : (size_t)left;
         if (n > 0) {
@@ -798,14 +522,15 @@ static int fake_fdatasync(void *context, int fd)
     bool partly;
     int rc = enter(d, CALL_FDATASYNC, true, NULL, &partly);
     if (!d->crashed) {
-        struct file *f = file_of(d, fd);
+        struct fakefile *f = file_of(d, fd);
         if (rc == 0) {
-            sync_file(f);
+            fakefile_sync(f);
         } else if (partly && d->fault.hit) {
-            struct fate fate = choose_fate(d, f->change_count ? f->changes[0].order : d->order);
-            settle(d, f, &fate);
+            struct fakefile_fate fate = fakefile_draw_fate(&d->world,
+                                                           fakefile_oldest(&d->world, f));
+            fakefile_settle(&d->world, f, &fate);
         } else if (below(d, 2) == 0) {
-            sync_file(f); /* A crash right behind it. */
+            fakefile_sync(f); /* A crash right behind it. */
         }
     }
     leave(d);
@@ -818,12 +543,12 @@ static int fake_allocate(void *context, int fd, uint64_t size_bytes)
     bool partly;
     int rc = enter(d, CALL_ALLOCATE, true, NULL, &partly);
     if (!d->crashed) {
-        struct file *f = file_of(d, fd);
+        struct fakefile *f = file_of(d, fd);
         bool happens = rc == 0 || below(d, 2) == 0;
         if (happens && !occupy(d, f, size_bytes)) {
             rc = rc ? rc : ERR_NOSPC;
         } else if (happens && size_bytes > f->now_size) {
-            set_size(d, f, size_bytes);
+            fakefile_resize(&d->world, f, size_bytes);
         }
     }
     leave(d);
@@ -836,8 +561,8 @@ static int fake_truncate(void *context, int fd, uint64_t size_bytes)
     bool partly;
     int rc = enter(d, CALL_TRUNCATE, true, NULL, &partly);
     if (!d->crashed && (rc == 0 || below(d, 2) == 0)) {
-        struct file *f = file_of(d, fd);
-        set_size(d, f, size_bytes);
+        struct fakefile *f = file_of(d, fd);
+        fakefile_resize(&d->world, f, size_bytes);
         f->allocated = f->allocated < size_bytes ? f->allocated : size_bytes;
     }
     leave(d);
@@ -862,7 +587,7 @@ static int fake_rename(void *context, const char *from, const char *to)
     bool partly;
     int rc = enter(d, CALL_RENAME, true, from, &partly);
     if (!d->crashed) {
-        struct file *f = names_find(&d->now, from);
+        struct fakefile *f = names_find(&d->now, from);
         if (!f) {
             rc = rc ? rc : ERR_NOTFOUND;
         } else if (rc == 0 || below(d, 2) == 0) {
@@ -886,7 +611,7 @@ static int fake_unlink(void *context, const char *path)
     bool partly;
     int rc = enter(d, CALL_UNLINK, true, path, &partly);
     if (!d->crashed) {
-        struct file *f = names_find(&d->now, path);
+        struct fakefile *f = names_find(&d->now, path);
         if (!f) {
             rc = rc ? rc : ERR_NOTFOUND;
         } else if (rc == 0 || below(d, 2) == 0) {
@@ -906,7 +631,7 @@ static int fake_mkdir(void *context, const char *path)
     bool partly;
     int rc = enter(d, CALL_MKDIR, true, path, &partly);
     if (!d->crashed && (rc == 0 || below(d, 2) == 0)) {
-        struct file *f = names_find(&d->now, path);
+        struct fakefile *f = names_find(&d->now, path);
         int added = f ? 0 : add_entry(d, path, true, &f);
         rc = rc ? rc : added ? added : f->is_dir ? 0 : ERR_EXISTS;
     }
@@ -920,7 +645,7 @@ static int fake_sync_dir(void *context, const char *path)
     bool partly;
     int rc = enter(d, CALL_SYNC_DIR, true, path, &partly);
     if (!d->crashed) {
-        struct file *f = names_find(&d->now, path);
+        struct fakefile *f = names_find(&d->now, path);
         if (!f || !f->is_dir) {
             rc = rc ? rc : ERR_NOTFOUND;
         } else if (rc == 0 || below(d, 2) == 0) {
@@ -974,7 +699,7 @@ static int fake_lock(void *context, const char *path)
     bool partly;
     int rc = enter(d, CALL_LOCK, true, path, &partly);
     if (rc == 0) {
-        struct file *f = names_find(&d->now, path);
+        struct fakefile *f = names_find(&d->now, path);
         rc = f ? 0 : add_entry(d, path, false, &f);
         if (rc == 0 && f->locked) {
             rc = ERR_LOCKED;
@@ -1030,7 +755,7 @@ struct fakedisk *fakedisk_create(uint64_t seed)
     struct fakedisk *d = calloc(1, sizeof(*d));
     assert(d);
     pthread_mutex_init(&d->lock, NULL);
-    d->random = seed;
+    d->world.random = seed;
     d->crash_at = UINT64_MAX;
     d->capacity = UINT64_MAX;
     d->now_ms = INT64_C(1767225600000);
@@ -1053,7 +778,7 @@ struct fakedisk *fakedisk_create(uint64_t seed)
                           .now_ms = fake_now_ms,
                           .mono_ms = fake_mono_ms,
                           .random = fake_random};
-    struct file *root = file_create(d, true);
+    struct fakefile *root = file_create(d, true);
     names_set(&d->now, "/", root);
     names_set(&d->durable, "/", root);
     return d;
@@ -1062,7 +787,7 @@ struct fakedisk *fakedisk_create(uint64_t seed)
 void fakedisk_destroy(struct fakedisk *d)
 {
     for (size_t i = 0; i < d->file_count; i++) {
-        file_free(d->files[i]);
+        fakefile_destroy(d->files[i]);
     }
     free(d->files);
     free(d->now.items);
@@ -1086,7 +811,7 @@ void fakedisk_add_dir(struct fakedisk *d, const char *path)
     char parent[PATH_CAP];
     parent_of(path, parent);
     fakedisk_add_dir(d, parent);
-    struct file *f = file_create(d, true);
+    struct fakefile *f = file_create(d, true);
     names_set(&d->now, path, f);
     names_set(&d->durable, path, f);
 }
@@ -1159,7 +884,7 @@ void fakedisk_set_now(struct fakedisk *d, int64_t now_ms)
 
 bool fakedisk_file_size(struct fakedisk *d, const char *path, uint64_t *ret_bytes)
 {
-    struct file *f = names_find(&d->now, path);
+    struct fakefile *f = names_find(&d->now, path);
     if (f) {
         *ret_bytes = f->now_size;
     }
@@ -1168,7 +893,7 @@ bool fakedisk_file_size(struct fakedisk *d, const char *path, uint64_t *ret_byte
 
 bool fakedisk_peek(struct fakedisk *d, const char *path, uint64_t at, void *out, size_t len)
 {
-    struct file *f = names_find(&d->now, path);
+    struct fakefile *f = names_find(&d->now, path);
     if (!f || at > f->now_size || len > f->now_size - at) {
         return false;
     }
@@ -1178,23 +903,23 @@ bool fakedisk_peek(struct fakedisk *d, const char *path, uint64_t at, void *out,
 
 bool fakedisk_poke(struct fakedisk *d, const char *path, uint64_t at, const void *bytes, size_t len)
 {
-    struct file *f = names_find(&d->now, path);
+    struct fakefile *f = names_find(&d->now, path);
     if (!f) {
         return false;
     }
-    put_bytes(d, f, at, bytes, len);
-    sync_file(f);
+    fakefile_put(&d->world, f, at, bytes, len);
+    fakefile_sync(f);
     return true;
 }
 
 bool fakedisk_cut(struct fakedisk *d, const char *path, uint64_t size_bytes)
 {
-    struct file *f = names_find(&d->now, path);
+    struct fakefile *f = names_find(&d->now, path);
     if (!f) {
         return false;
     }
-    set_size(d, f, size_bytes);
-    sync_file(f);
+    fakefile_resize(&d->world, f, size_bytes);
+    fakefile_sync(f);
     return true;
 }
 
@@ -1222,14 +947,14 @@ void fakedisk_copy(struct fakedisk *d, struct fakedisk *to)
         char parent[PATH_CAP];
         parent_of(n->path, parent);
         fakedisk_add_dir(to, parent);
-        struct file *f = file_create(to, false);
+        struct fakefile *f = file_create(to, false);
         names_set(&to->now, n->path, f);
         names_set(&to->durable, n->path, f);
         (void)occupy(to, f, n->file->now_size);
-        set_size(to, f, n->file->now_size);
+        fakefile_resize(&to->world, f, n->file->now_size);
         if (n->file->now_size > 0) {
-            put_bytes(to, f, 0, n->file->now, n->file->now_size);
+            fakefile_put(&to->world, f, 0, n->file->now, n->file->now_size);
         }
-        sync_file(f);
+        fakefile_sync(f);
     }
 }
