@@ -1,3 +1,5 @@
+/* One mutex, one condition, one queue: tasks are whole disk operations, so contention here is
+ * nothing beside what they do. */
 #include "base/pool.h"
 
 #include <assert.h>

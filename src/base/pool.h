@@ -1,6 +1,6 @@
 /* A few threads for work that may block on the disk, so that no event loop ever does. Tasks run in
- * the order they were submitted, several at a time. The queue is bounded by its users: a request has
- * at most one task in it, and connections are capped. */
+ * the order they were submitted, several at a time. The queue is bounded by its users: a request
+ * has at most one task in it, and connections are capped. */
 #ifndef ARBE_BASE_POOL_H
 #define ARBE_BASE_POOL_H
 

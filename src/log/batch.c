@@ -1,3 +1,5 @@
+/* Bodies that stay in their blocks are kept beside the buffer, each with the place in it where it
+ * belongs, so that writing needs no pass over the records. */
 #include "log/batch.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
-/* Records staged for one write: their frames in one buffer, with small bodies copied in; larger bodies
- * stay in their blocks, which are referenced. A batch is filled under the log's lock and written
- * without it, while another one is being filled. Memory is kept from use to use. */
+/* Records staged for one write: their frames in one buffer, with small bodies copied in; larger
+ * bodies stay in their blocks, which are referenced. A batch is filled under the log's lock and
+ * written without it, while another one is being filled. Memory is kept from use to use. */
 #ifndef ARBE_LOG_BATCH_H
 #define ARBE_LOG_BATCH_H
 

@@ -3,8 +3,8 @@
  * with the log position that it covers. catalog.c opens with the tables and catalog_value.h has the
  * codec of the values.
  *
- * Reads are short LMDB read transactions; they may fault pages in from disk, so they run on the pool.
- * One write transaction at a time. */
+ * Reads are short LMDB read transactions; they may fault pages in from disk, so they run on the
+ * pool. One write transaction at a time. */
 #ifndef ARBE_LOG_CATALOG_H
 #define ARBE_LOG_CATALOG_H
 
@@ -73,10 +73,13 @@ struct catalog;
 
 #define CATALOG_FORMAT 1u
 
-/* Opens or creates; `dir` exists on the real disk, since LMDB makes its own calls. `sync` false leaves syncing to the kernel. A new environment gets a random uuid
- * and epoch 0. ERR_CORRUPT, ERR_MISMATCH (other format), ERR_IO, ERR_NOSPC with a sentence. */
+/* Opens or creates; `dir` exists on the real disk, since LMDB makes its own calls. `sync` false
+ * leaves syncing to the kernel. A new environment gets a random uuid and epoch 0. ERR_CORRUPT,
+ * ERR_MISMATCH (other format), ERR_IO, ERR_NOSPC with a sentence. */
 int catalog_open(struct sys *sys, const char *dir, bool sync, struct catalog **ret_catalog,
                  struct catalog_state *ret_state, struct errmsg *msg) MUST_USE;
+
+/* No transaction is open any more. Accepts NULL. */
 void catalog_close(struct catalog *c);
 
 /* Looks up a name. 0 and the id, or ERR_NOTFOUND, ERR_CORRUPT, ERR_IO. */
@@ -84,6 +87,8 @@ int catalog_find(struct catalog *c, struct slice name, stream_id *ret_id) MUST_U
 
 /* Loads a stream whole. Errors as catalog_find. */
 int catalog_load(struct catalog *c, stream_id id, struct catalog_stream *ret_stream) MUST_USE;
+
+/* Frees what catalog_load filled. Accepts a zeroed struct. */
 void catalog_stream_finish(struct catalog_stream *s);
 
 /* Called per stream in name order; a result other than 0 ends the walk and is returned. */
@@ -93,8 +98,8 @@ typedef int (*catalog_each_fn)(void *context, const struct stream_meta *meta);
 int catalog_list(struct catalog *c, struct slice prefix, struct slice after, size_t limit,
                  catalog_each_fn each, void *context) MUST_USE;
 
-/* Walks at most `limit` streams whose deadline in the index is at or before `now_ms`, earliest first.
- * The index may lag behind renewals: the caller checks. */
+/* Walks at most `limit` streams whose deadline in the index is at or before `now_ms`, earliest
+ * first. The index may lag behind renewals: the caller checks. */
 int catalog_expired(struct catalog *c, int64_t now_ms, size_t limit, catalog_each_fn each,
                     void *context) MUST_USE;
 
@@ -104,10 +109,14 @@ uint64_t catalog_count(struct catalog *c);
 /* Called per pack with the bytes that live extents hold of it. */
 typedef int (*catalog_pack_fn)(void *context, pack_id id, uint64_t live_bytes,
                                uint64_t total_bytes);
+
+/* Walks all packs, ascending. */
 int catalog_each_pack(struct catalog *c, catalog_pack_fn each, void *context) MUST_USE;
 
 /* Called per extent of a pack, by position. */
 typedef int (*catalog_extent_fn)(void *context, stream_id id, const struct extent *e);
+
+/* Walks the extents that lie in `pack`. */
 int catalog_each_extent(struct catalog *c, pack_id pack, catalog_extent_fn each,
                         void *context) MUST_USE;
 
@@ -118,29 +127,50 @@ int catalog_each_stream_extent(struct catalog *c, stream_id id, catalog_extent_f
 /* Forgets all streams and packs and writes `state`, in one transaction. */
 int catalog_clear(struct catalog *c, const struct catalog_state *state) MUST_USE;
 
-/* A write transaction. The first failure sticks and the commit returns it. Packs' live counts and the
- * name, expiry and pack indexes follow from these calls. */
+/* A write transaction. The first failure sticks and the commit returns it. Packs' live counts and
+ * the name, expiry and pack indexes follow from the calls below. Begin, calls and end on one
+ * thread. */
 struct catalog_txn;
+
+/* Waits for another write transaction to end. ERR_UNKNOWN after a commit that ended so. */
 int catalog_begin(struct catalog *c, struct catalog_txn **ret_txn) MUST_USE;
+
+/* Writes everything but extents and producers. The name goes to the stream unless a newer one
+ * has it. */
 void catalog_put_stream(struct catalog_txn *t, const struct stream_meta *meta);
+
+/* Writes one producer, whether or not it is known. */
 void catalog_put_producer(struct catalog_txn *t, stream_id id, const struct producer_meta *p);
+
+/* Removes one producer; an unknown one is fine. */
 void catalog_del_producer(struct catalog_txn *t, stream_id id, struct slice producer_id);
+
 /* Adds an extent behind the stream's last one. One that is there already is left alone. */
 void catalog_add_extent(struct catalog_txn *t, stream_id id, const struct extent *e);
-/* Replaces the extents that exactly cover e->start .. +e->len. ERR_NOTFOUND (not sticky) when they no
- * longer do, or the stream is gone: then nothing changes. */
+
+/* Replaces the extents that exactly cover e->start .. +e->len. ERR_NOTFOUND (not sticky) when they
+ * no longer do, or the stream is gone: then nothing changes. */
 int catalog_replace_extents(struct catalog_txn *t, stream_id id, const struct extent *e) MUST_USE;
+
 /* Removes the stream with its extents, producers and index entries; the name only while it still
  * names this id. Unknown ids are left alone. */
 void catalog_drop_stream(struct catalog_txn *t, stream_id id);
+
+/* Writes a pack's size; its live bytes are counted from extents. */
 void catalog_put_pack(struct catalog_txn *t, pack_id id, uint64_t total_bytes);
+
 /* Forgets a pack without live bytes. */
 void catalog_del_pack(struct catalog_txn *t, pack_id id);
+
+/* Writes the singletons. */
 void catalog_put_state(struct catalog_txn *t, const struct catalog_state *state);
+
 /* Ends and frees the transaction either way. After ERR_NOSPC and most other errors nothing of it
- * happened. ERR_UNKNOWN: the disk failed at the very end, and only the next start can tell whether it
- * happened; the catalog takes no more transactions, and nothing it may name must be removed. */
+ * happened. ERR_UNKNOWN: the disk failed at the very end, and only the next start can tell whether
+ * it happened; the catalog takes no more transactions, and nothing it may name must be removed. */
 int catalog_commit(struct catalog_txn *t) MUST_USE;
+
+/* Ends and frees the transaction without effect. */
 void catalog_abort(struct catalog_txn *t);
 
 #endif

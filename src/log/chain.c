@@ -1,3 +1,4 @@
+/* A list is enough: a log has a handful of segments, and each batch looks up one or two. */
 #include "log/chain.h"
 
 #include <assert.h>

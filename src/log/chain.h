@@ -1,5 +1,5 @@
-/* The segments that make up the log at this moment, as one run of positions without gaps, and reading
- * and writing across their borders.
+/* The segments that make up the log at this moment, as one run of positions without gaps, and
+ * reading and writing across their borders.
  *
  * Adding at the end, taking from the front and finding are locked inside. A segment that holds
  * positions a caller still needs is not taken away, so the pointers it found stay good. */
@@ -36,8 +36,8 @@ log_pos chain_end(struct chain *c);
 /* Takes the first segment out if it ends at or before `pos` and is not the last; else NULL. */
 struct segment *chain_take_before(struct chain *c, log_pos pos);
 
-/* Reads up to `len` bytes from `pos`; what a file lacks of its size reads as zeros. Bytes read, fewer
- * only at the end of the chain; ERR_IO. */
+/* Reads up to `len` bytes from `pos`; what a file lacks of its size reads as zeros. Bytes read,
+ * fewer only at the end of the chain; ERR_IO. */
 int64_t chain_read(struct chain *c, log_pos pos, void *out, size_t len);
 
 /* Gathers bytes for one position after the other and writes them, split at segment borders. */

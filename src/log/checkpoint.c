@@ -1,18 +1,18 @@
 /* The happy path:
- *   1. The durable position P of the log is read. What the streams hold from here on includes at least
- *      every record before P. They may hold some behind P as well: replay meets those again and skips
- *      them by stream_meta.applied.
- *   2. The streams hand in their dirty state (checkpoint_add). Ranges are written to packs at once and
- *      the rest goes into an open catalog transaction, which nobody sees.
+ *   1. The durable position P of the log is read. What the streams hold from here on includes at
+ *      least every record before P. They may hold some behind P as well: replay meets those again
+ *      and skips them by stream_meta.applied.
+ *   2. The streams hand in their dirty state (checkpoint_add). Ranges are written to packs at once
+ *      and the rest goes into an open catalog transaction, which nobody sees.
  *   3. The packs are synced, then the transaction commits with P in it.
  *   4. Streams learn their new extents, and log segments before P are released.
  *
  * The failure modes:
  *   - Anything before the commit: transaction aborted, new packs removed, streams dirty as before.
- *   - The commit itself fails with ERR_UNKNOWN: the transaction may be on disk, so its packs stay; the
- *     next start removes those that the catalog does not name.
- *   - A crash before the commit leaves packs that nobody names; after it, the log behind P is replayed
- *     onto the new catalog. */
+ *   - The commit itself fails with ERR_UNKNOWN: the transaction may be on disk, so its packs stay;
+ *     the next start removes those that the catalog does not name.
+ *   - A crash before the commit leaves packs that nobody names; after it, the log behind P is
+ *     replayed onto the new catalog. */
 #include "log/checkpoint.h"
 
 #include <assert.h>

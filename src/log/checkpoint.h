@@ -1,6 +1,7 @@
 /* One checkpoint: the bytes of all dirty streams go into packs, what else is known of them into the
- * catalog, in one transaction together with the log position that it covers. checkpoint.c opens with
- * the order of steps. checkpoint_add is in store.h, for the streams. One thread; all of it blocks. */
+ * catalog, in one transaction together with the log position that it covers. checkpoint.c opens
+ * with the order of steps. checkpoint_add is in store.h, for the streams. One thread; all of it
+ * blocks. */
 #ifndef ARBE_LOG_CHECKPOINT_H
 #define ARBE_LOG_CHECKPOINT_H
 

@@ -1,19 +1,20 @@
 /* What is rewritten:
  *   - Small extents of a stream. Sizes fall into tiers (under 4 KiB, 64 KiB, 1 MiB). When more than
- *     STREAM_EXTENTS_SMALL_MAX extents of a tier or below stand in a row, the row becomes one extent, or
- *     several of EXTENT_BYTES_MAX. The lowest such tier goes first, so a byte is rewritten about once per
- *     tier, whatever the number of checkpoints, and between two large extents there are never many small
- *     ones.
- *   - Packs of which less than half is live, and small packs by the same rule of tiers, with all packs of
- *     a tier taken for a row. Each of their extents moves as it is.
+ *     STREAM_EXTENTS_SMALL_MAX extents of a tier or below stand in a row, the row becomes one
+ *     extent, or several of EXTENT_BYTES_MAX. The lowest such tier goes first, so a byte is
+ *     rewritten about once per tier, whatever the number of checkpoints, and between two large
+ *     extents there are never many small ones.
+ *   - Packs of which less than half is live, and small packs by the same rule of tiers, with all
+ *     packs of a tier taken for a row. Each of their extents moves as it is.
  *
- * How: bytes are read and proven, written to a new pack, and then the catalog replaces the extents that
- * exactly cover the range, in one transaction. If they no longer do (the stream went meanwhile, or
- * somebody else moved them), that one is dropped and its copy is dead space in the new pack. So a round
- * may be cut short anywhere, and done again.
+ * How: bytes are read and proven, written to a new pack, and then the catalog replaces the extents
+ * that exactly cover the range, in one transaction. If they no longer do (the stream went
+ * meanwhile, or somebody else moved them), that one is dropped and its copy is dead space in the
+ * new pack. So a round may be cut short anywhere, and done again.
  *
- * A pack without live bytes is unlinked only in the next round: a reader that looked the extent up just
- * before it moved still finds the file. Extents that do not prove themselves are left where they are. */
+ * A pack without live bytes is unlinked only in the next round: a reader that looked the extent up
+ * just before it moved still finds the file. Extents that do not prove themselves are left
+ * where they are. */
 #include "log/compact.h"
 
 #include <assert.h>
@@ -157,7 +158,8 @@ static int read_group(struct round *r, const struct owned *group, size_t count, 
     return rc;
 }
 
-/* Writes adjacent extents of a stream as one. Those that cannot be proven stay, which is no error. */
+/* Writes adjacent extents of a stream as one. Those that cannot be proven stay, which is no
+ * error. */
 static int move_group(struct round *r, const struct owned *group, size_t count)
 {
     size_t len = 0;

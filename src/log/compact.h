@@ -1,6 +1,6 @@
-/* Compaction: gives back the space of packs that hold mostly dead bytes, and joins the small extents
- * that frequent checkpoints leave behind. compact.c opens with the rules. One thread; all of it
- * blocks. */
+/* Compaction: gives back the space of packs that hold mostly dead bytes, and joins the small
+ * extents that frequent checkpoints leave behind. compact.c opens with the rules. One thread; all
+ * of it blocks. */
 #ifndef ARBE_LOG_COMPACT_H
 #define ARBE_LOG_COMPACT_H
 
@@ -24,8 +24,8 @@ struct compaction_ids {
     size_t cap;
 };
 
-/* Remembers a stream that got an extent; consecutive repetitions are kept once. What finds no memory
- * is forgotten: the next checkpoint of that stream brings it back. */
+/* Remembers a stream that got an extent; consecutive repetitions are kept once. What finds no
+ * memory is forgotten: the next checkpoint of that stream brings it back. */
 void compaction_note(struct compaction_ids *ids, stream_id id);
 
 /* Frees the list. Accepts a zeroed one. */

@@ -5,17 +5,20 @@
  *   DIR/packs/    packs (pack.c)
  *   DIR/catalog/  the LMDB environment (catalog.c)
  *
- * Opening: lock; catalog; a new epoch, committed before the log opens, so that no two openings write
- * frames of the same epoch; packs; recovery with replay; sweep of packs that no one names; threads.
- * The catalog says whether the directory keeps streams for good or in memory mode only, and whether a
- * log was ever begun: a log that is then missing is refused, not replaced by an empty one.
+ * Opening: lock; catalog; a new epoch, committed before the log opens, so that no two openings
+ * write frames of the same epoch; packs; recovery with replay; sweep of packs that no one names;
+ * threads. The catalog says whether the directory keeps streams for good or in memory mode only,
+ * and whether a log was ever begun: a log that is then missing is refused, not replaced by an
+ * empty one.
  *
- * In memory mode there is no log. What is staged counts as durable at once; positions are counted as if
- * there were one, so that checkpoints, which then only move bytes out of memory, come as usual.
+ * In memory mode there is no log. What is staged counts as durable at once; positions are counted
+ * as if there were one, so that checkpoints, which then only move bytes out of memory, come as
+ * usual.
  *
- * One thread makes checkpoints and compactions. It wakes when the log has grown by checkpoint_bytes,
- * when checkpoint_interval_ms have passed with anything to write, or when asked. A failed checkpoint is
- * tried again after a pause that doubles up to a minute; meanwhile health tells what is wrong. */
+ * One thread makes checkpoints and compactions. It wakes when the log has grown by
+ * checkpoint_bytes, when checkpoint_interval_ms have passed with anything to write, or when asked.
+ * A failed checkpoint is tried again after a pause that doubles up to a minute; meanwhile
+ * health tells what is wrong. */
 #include "log/store.h"
 
 #include <assert.h>

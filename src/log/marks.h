@@ -1,6 +1,7 @@
-/* Marks: where the messages of a run of bytes end. One varint per message, (length << 1) + 1 for the
- * last message of its append and (length << 1) + 0 for the others; in JSON mode a message's length
- * counts its comma. A run of bytes and its marks travel together from the log record to the pack.
+/* Marks: where the messages of a run of bytes end. One varint per message, (length << 1) + 1 for
+ * the last message of its append and (length << 1) + 0 for the others; in JSON mode a message's
+ * length counts its comma. A run of bytes and its marks travel together from the log record to the
+ * pack.
  *
  * Whoever needs a boundary walks the marks from the start of the run: a page is cut only between
  * messages, and a sub-offset fork ends at the next append (PROTOCOL.md 4.2). Pure. */
@@ -18,8 +19,8 @@ bool marks_next(struct bytes_reader *r, uint64_t *ret_len, bool *ret_append_end)
 /* Whether `marks` are whole, without empty messages, and their lengths sum to `total` bytes. */
 bool marks_valid(struct slice marks, uint64_t total);
 
-/* The last boundary at or below `limit` bytes into the run, and the first one above it (the run's end
- * when there is none); `floor` equals `limit` exactly when `limit` is itself a boundary. */
+/* The last boundary at or below `limit` bytes into the run, and the first one above it (the run's
+ * end when there is none); `floor` equals `limit` exactly when `limit` is itself a boundary. */
 struct marks_cut {
     uint64_t floor;       /* bytes from the start of the run */
     uint64_t ceiling;     /* bytes from the start of the run */

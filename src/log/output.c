@@ -1,3 +1,4 @@
+/* Finished packs are remembered by id and size until the transaction that names them. */
 #include "log/output.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
-/* Where a checkpoint or a compaction writes extents: one pack after the other, each begun when the one
- * before is full. The packs count for nothing until a catalog transaction names them; until then
- * output_destroy takes them back. One thread at a time; all of it may block. */
+/* Where a checkpoint or a compaction writes extents: one pack after the other, each begun when the
+ * one before is full. The packs count for nothing until a catalog transaction names them; until
+ * then output_destroy takes them back. One thread at a time; all of it may block. */
 #ifndef ARBE_LOG_OUTPUT_H
 #define ARBE_LOG_OUTPUT_H
 

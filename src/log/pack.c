@@ -23,8 +23,8 @@
  *  44  u32 marks_crc  CRC-32C over the marks
  *
  * A pack counts once a catalog transaction names it; that comes after the pack was synced. A crash
- * before leaves a file that nobody names, which the sweep at the next start removes. A crash between
- * the transaction that forgets a pack and the unlink leaves the same. */
+ * before leaves a file that nobody names, which the sweep at the next start removes. A crash
+ * between the transaction that forgets a pack and the unlink leaves the same. */
 #include "log/pack.h"
 
 #include <assert.h>
@@ -323,8 +323,8 @@ static int open_pack(struct pack_set *s, pack_id id, struct pack **ret_pack)
     return 0;
 }
 
-/* Makes `opened` the pack of its id, unless another thread was faster; with the lock held. Returns the
- * one to use; *ret_close, when set, is to be closed without the lock. */
+/* Makes `opened` the pack of its id, unless another thread was faster; with the lock held. Returns
+ * the one to use; *ret_close, when set, is to be closed without the lock. */
 static struct pack *install(struct pack_set *s, struct pack *opened, struct pack **ret_close)
 {
     struct pack *p = find_open(s, opened->id);

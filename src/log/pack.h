@@ -1,9 +1,11 @@
-/* Packs: large files under DIR/packs/ that hold the bytes of many streams, written once and in order
- * by a checkpoint or a compaction, never changed, dropped whole. pack.c opens with the format.
+/* Packs: large files under DIR/packs/ that hold the bytes of many streams, written once and in
+ * order by a checkpoint or a compaction, never changed, dropped whole. pack.c opens with the
+ * format.
  *
- * A stream is a list of extents; an extent is one run of its bytes in one pack, followed there by the
- * marks that tell where its messages end. Descriptors are opened on demand, at most PACK_FDS_MAX, none
- * belongs to a stream. Reading is for any thread; writing is for one at a time. */
+ * A stream is a list of extents; an extent is one run of its bytes in one pack, followed there by
+ * the marks that tell where its messages end. Descriptors are opened on demand, at most
+ * PACK_FDS_MAX, none belongs to a stream. Reading is for any thread; writing is for one at a
+ * time. */
 #ifndef ARBE_LOG_PACK_H
 #define ARBE_LOG_PACK_H
 
@@ -40,9 +42,9 @@ struct pack_sweep {
     unsigned set_aside; /* files renamed to *.damaged */
 };
 
-/* Compares the directory with `known`, ascending ids of the packs that the catalog lists. Other files
- * are left over from a crash: one whose header proves that it is a pack of this directory, or that is
- * empty, is removed; any other is renamed aside. At start only; blocks. */
+/* Compares the directory with `known`, ascending ids of the packs that the catalog lists. Other
+ * files are left over from a crash: one whose header proves that it is a pack of this directory,
+ * or that is empty, is removed; any other is renamed aside. At start only; blocks. */
 int pack_set_sweep(struct pack_set *s, const pack_id *known, size_t known_count,
                    struct pack_sweep *ret_sweep) MUST_USE;
 
@@ -74,7 +76,8 @@ void pack_unref(struct pack *p);
 /* A pack being written. */
 struct pack_writer;
 
-/* Creates the file of pack `id`. With `sync`, pack_writer_finish makes it durable. ERR_NOSPC, ERR_IO. */
+/* Creates the file of pack `id`. With `sync`, pack_writer_finish makes it durable. ERR_NOSPC,
+ * ERR_IO. */
 int pack_writer_create(struct pack_set *s, pack_id id, bool sync,
                        struct pack_writer **ret_writer) MUST_USE;
 
@@ -103,7 +106,8 @@ void pack_set_drop(struct pack_set *s, pack_id id);
  * that is theirs alone. Blocks. ERR_CORRUPT, ERR_NOTFOUND, ERR_IO. */
 int pack_read_marks(struct pack_set *s, const struct extent *e, void *out) MUST_USE;
 
-/* Reads all data and marks of an extent and proves the checksum. Blocks. Errors as pack_read_marks. */
+/* Reads all data and marks of an extent and proves the checksum. Blocks. Errors as
+ * pack_read_marks. */
 int pack_read_extent(struct pack_set *s, const struct extent *e, void *data, void *marks) MUST_USE;
 
 #endif

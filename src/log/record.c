@@ -1,7 +1,7 @@
 /* Payloads, by type (little-endian; a slice is its length and its bytes):
  *
- *   create  u8 flags (1 closed, 2 fork_explicit), i64 created_ms, u64 ttl_seconds, i64 expires_at_ms,
- *           u64 source_id, fork_offset, fork_anchor, fork_sub_offset,
+ *   create  u8 flags (1 closed, 2 fork_explicit), i64 created_ms, u64 ttl_seconds,
+ *           i64 expires_at_ms, u64 source_id, fork_offset, fork_anchor, fork_sub_offset,
  *           u16 + name, u16 + content_type, u32 + marks, body
  *   append  u8 flags (1 close, 2 producer, 4 seq), u64 offset, i64 now_ms,
  *           with 2: u64 epoch, u64 seq, u16 + id; with 4: u16 + seq; u32 + marks, body
@@ -9,8 +9,8 @@
  *   touch   i64 now_ms
  *
  * The body is what is left of the payload. What the decoder would refuse, the encoder must never
- * write: an acknowledged record that recovery stops at takes all later ones with it. So both ask the
- * same function, record_valid. */
+ * write: an acknowledged record that recovery stops at takes all later ones with it. So both ask
+ * the same function, record_valid. */
 #include "log/record.h"
 
 #include <assert.h>

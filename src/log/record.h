@@ -1,19 +1,6 @@
 /* Log records: what one request does to one stream, as one unit that is wholly in the log or not at
- * all. This file is the codec of a record's payload and of its frame; wal.h puts frames into segments.
- *
- * Frame (little-endian, begins at a multiple of 8 in the log, padded with zeros to the next):
- *
- *   0  u32 header_crc   CRC-32C over bytes 4..39
- *   4  u32 payload_len
- *   8  u32 payload_crc  CRC-32C over the payload
- *  12  u32 epoch        number of the recovery after which it was written; never falls along the log
- *  16  u64 lsn          position of this frame in the log: a stale frame of a recycled segment differs
- *  24  u64 stream_id
- *  32  u8  type         enum record_type
- *  33  u8  flags        0
- *  34  u16 zero
- *  36  u32 magic        "rec1"
- *  40  payload
+ * all. This file is the codec of a record's payload and of its frame; wal.h puts frames into
+ * segments.
  *
  * Pure: bytes in, bytes out. */
 #ifndef ARBE_LOG_RECORD_H
@@ -25,6 +12,19 @@
 #include "base/buf.h"
 #include "base/slice.h"
 
+/* Frame (little-endian, begins at a multiple of 8 in the log, padded with zeros to the next):
+ *
+ *   0  u32 header_crc   CRC-32C over bytes 4..39
+ *   4  u32 payload_len
+ *   8  u32 payload_crc  CRC-32C over the payload
+ *  12  u32 epoch        number of the opening that wrote it; never falls along the log
+ *  16  u64 lsn          position of this frame: a stale one of a recycled segment differs
+ *  24  u64 stream_id
+ *  32  u8  type         enum record_type
+ *  33  u8  flags        0
+ *  34  u16 zero
+ *  36  u32 magic        "rec1"
+ *  40  payload */
 #define RECORD_FRAME_BYTES 40
 #define RECORD_ALIGN       8
 
@@ -32,8 +32,7 @@ typedef uint64_t stream_id; /* never reused within a data directory; 0 is none *
 typedef uint64_t log_pos;   /* byte position in the endless log, see wal.h */
 
 enum record_type {
-    RECORD_CREATE =
-        1, /* a stream begins, with its first bytes, perhaps closed, perhaps as a fork */
+    RECORD_CREATE = 1, /* a stream begins, perhaps with bytes, closed, or as a fork */
     RECORD_APPEND = 2, /* bytes, producer state, Stream-Seq and closing, in any combination */
     RECORD_DELETE = 3, /* a stream goes, with every ancestor that only waited for it */
     RECORD_TOUCH = 4,  /* a read renewed a sliding TTL */
@@ -78,7 +77,7 @@ struct record_delete {
     bool expired;           /* by the sweeper or an access, not by DELETE */
     uint32_t cascade_count; /* ancestors that go with it, nearest first */
     struct slice cascade;   /* cascade_count ids of 8 bytes, little-endian */
-    stream_id released;     /* the ancestor that stays, with one fork less; 0: none. Recovery may know
+    stream_id released; /* the ancestor that stays, with one fork less; 0: none. Recovery may know
                                nothing else of the stream that went */
 };
 
@@ -123,8 +122,8 @@ struct record_frame {
 /* Writes RECORD_FRAME_BYTES bytes, with both checksums. */
 void record_encode_frame(const struct record_frame *f, void *out);
 
-/* Decodes and proves a frame header: magic, checksum, type. 0 or ERR_CORRUPT. The payload checksum is
- * the caller's to check once it has the payload. */
+/* Decodes and proves a frame header: magic, checksum, type. 0 or ERR_CORRUPT. The payload checksum
+ * is the caller's to check once it has the payload. */
 int record_decode_frame(const void *bytes, struct record_frame *ret_frame) MUST_USE;
 
 #endif

@@ -1,9 +1,9 @@
 /* Scan. Every wal-* file is judged by its header. Zeros only: its creation was cut short, it is
  * removed. A broken header: set aside. Of another directory or format: refused, nothing is touched.
- * The others are put in order of their start. Those that end at or before the checkpoint are spares;
- * from the one that holds the checkpoint on they must follow each other without a gap. What lies
- * behind a gap can never be reached and is set aside. If none holds the checkpoint, the log is not
- * the one the catalog speaks of: refused.
+ * The others are put in order of their start. Those that end at or before the checkpoint are
+ * spares; from the one that holds the checkpoint on they must follow each other without a gap.
+ * What lies behind a gap can never be reached and is set aside. If none holds the checkpoint, the
+ * log is not the one the catalog speaks of: refused.
  *
  * Walk. A record is good when
  *   1. its header has the magic, a right checksum and a known type,
@@ -12,9 +12,10 @@
  *   4. it ends within the segments, and its payload has a right checksum and decodes.
  * The first that is not good ends the log.
  *
- * Durable. What was walked may so far be only in the kernel's memory: the process may have been killed
- * between write and sync, or a sync may have failed and left pages that merely look clean. Readers are
- * about to see these records, so their bytes are written once more and synced before anybody does.
+ * Durable. What was walked may so far be only in the kernel's memory: the process may have been
+ * killed between write and sync, or a sync may have failed and left pages that merely look clean.
+ * Readers are about to see these records, so their bytes are written once more and synced before
+ * anybody does.
  *
  * Cut. Behind the end P there may be whole records of a batch that tore in front of them. They must
  * stay dead. Two rules see to it, and each covers what the other cannot:
@@ -22,11 +23,11 @@
  *     neighbour stands in its right place with its right lsn. Its epoch is lower than that of the
  *     record now in front of it: rule 3 stops there.
  *   - The zeros. The frame header at P is overwritten with zeros and synced before anything new is
- *     staged. Without that, a crash in the middle of writing the next record could leave the old header
- *     with the new payload; if a client sent the same bytes again, that frame would prove itself, and
- *     the neighbours behind it, of the same old epoch, with it.
- * A crash during recovery leaves either the state before or one in which some of this is done already;
- * doing it again changes nothing. */
+ *     staged. Without that, a crash in the middle of writing the next record could leave the old
+ *     header with the new payload; if a client sent the same bytes again, that frame would prove
+ *     itself, and the neighbours behind it, of the same old epoch, with it.
+ * A crash during recovery leaves either the state before or one in which some of this is done
+ * already; doing it again changes nothing. */
 #include "log/recover.h"
 
 #include <assert.h>
@@ -148,8 +149,8 @@ static int scan_files(struct recovery *r, struct list *found, struct errmsg *msg
     return rc;
 }
 
-/* Moves what a checkpoint covers to the spares. A segment that ends right at the checkpoint is covered,
- * unless it is the last: then the log goes on behind it. */
+/* Moves what a checkpoint covers to the spares. A segment that ends right at the checkpoint is
+ * covered, unless it is the last: then the log goes on behind it. */
 static void split_spares(struct recovery *r, struct list *found)
 {
     LIST_FOR_EACH(node, found)
@@ -325,9 +326,9 @@ static int count_nonzero(struct walk *k, const struct segment *s, log_pos pos, u
     return 0;
 }
 
-/* Tells a torn end from a clean one. A segment that was never recycled is zero behind its records; in
- * a recycled one only a header of this very position, or the rest of one, says that something was
- * begun here. */
+/* Tells a torn end from a clean one. A segment that was never recycled is zero behind its records;
+ * in a recycled one only a header of this very position, or the rest of one, says that something
+ * was begun here. */
 static int count_torn(struct walk *k, log_pos pos)
 {
     struct segment *s = chain_find(k->r->chain, pos);

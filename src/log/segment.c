@@ -18,8 +18,8 @@
  * another piece of the file holds data, which doubled the time of a commit where it was measured.
  * A crash on the way leaves a file of zeros, which recovery removes.
  *
- * Recycling one: write the header with the new start, sync, rename, sync the directory. The header is
- * what counts: a crash before the rename leaves an old name that nobody minds. The frames of its
+ * Recycling one: write the header with the new start, sync, rename, sync the directory. The header
+ * is what counts: a crash before the rename leaves an old name that nobody minds. The frames of its
  * former life stay in it and are told apart by their position (record.h). */
 #include "log/segment.h"
 
@@ -145,8 +145,8 @@ static int write_header(const struct segment_dir *dir, const struct segment *s)
     return rc ? rc : sys->fdatasync(sys->context, s->fd);
 }
 
-/* Creates the file; one of that name can only be a left-over of an attempt that failed, since starts
- * never come twice. */
+/* Creates the file; one of that name can only be a left-over of an attempt that failed, since
+ * starts never come twice. */
 static int create_file(const struct segment_dir *dir, const char *path)
 {
     struct sys *sys = dir->sys;

@@ -51,8 +51,8 @@ static inline uint64_t segment_offset(const struct segment *s, log_pos pos)
 int segment_create(const struct segment_dir *dir, log_pos start,
                    struct segment **ret_segment) MUST_USE;
 
-/* Gives a released segment a new place in the log, durably. After an error the file must not be used
- * again by this process: on disk it may have either place. */
+/* Gives a released segment a new place in the log, durably. After an error the file must not be
+ * used again by this process: on disk it may have either place. */
 int segment_recycle(const struct segment_dir *dir, struct segment *s, log_pos start) MUST_USE;
 
 /* What segment_open found instead of a segment. */
@@ -81,7 +81,8 @@ void segment_remove(const struct segment_dir *dir, struct segment *s);
 /* Renames the file to name.damaged, or name.damaged.N when that is taken; never onto a file. */
 int segment_set_aside(const struct segment_dir *dir, const char *name) MUST_USE;
 
-/* The name of the file that number belongs to, into SEGMENT_PATH_MAX bytes, without the directory. */
+/* The name of the file that number belongs to, into SEGMENT_PATH_MAX bytes, without the
+ * directory. */
 void segment_format_name(uint64_t number, char *out);
 
 #endif

@@ -1,10 +1,11 @@
 /* The seam between the streams and what keeps them: one struct of operations going down, one of
- * events coming up. src/stream knows nothing else of src/log than this, record.h and catalog.h's plain
- * structs, so that a replicated engine can stand here later. local_store.c is the one implementation:
- * write-ahead log, packs, LMDB catalog, checkpoint and compaction threads, in one data directory.
+ * events coming up. src/stream knows nothing else of src/log than this, record.h and catalog.h's
+ * plain structs, so that a replicated engine can stand here later. local_store.c is the one
+ * implementation: write-ahead log, packs, LMDB catalog, checkpoint and compaction threads, in one
+ * data directory.
  *
- * Threads: `stage`, `durable` and `failed` are for any thread and do not block; everything that says
- * "blocks" belongs on the pool. Events come on the store's own threads. */
+ * Threads: `stage`, `durable` and `failed` are for any thread and do not block; everything that
+ * says "blocks" belongs on the pool. Events come on the store's own threads. */
 #ifndef ARBE_LOG_STORE_H
 #define ARBE_LOG_STORE_H
 
@@ -42,21 +43,21 @@ int checkpoint_add(struct checkpoint *c, const struct checkpoint_item *item) MUS
 /* What the streams tell the store's threads. `context` is the first argument of each. */
 struct store_events {
     void *context;
-    /* Once during open, before the first replay: from here on `store` answers its reading operations
-     * and `durable`, so that replay can load the streams that records speak of. */
+    /* Once during open, before the first replay: from here on `store` answers its reading
+     * operations and `durable`, so that replay can load the streams that records speak of. */
     void (*opening)(void *context, struct store *store);
     /* Each record from the last checkpoint on, in order, during open. */
     int (*replay)(void *context, const struct record *r, log_pos end);
     /* The durable position moved, the log failed, or room was made or refused. Must not block. */
     void (*notice)(void *context);
-    /* Call checkpoint_add for every dirty stream, in ascending id; streams dirtied meanwhile belong to
-     * the next one. */
+    /* Call checkpoint_add for every dirty stream, in ascending id; streams dirtied meanwhile
+     * belong to the next one. */
     int (*collect)(void *context, struct checkpoint *c);
     /* The checkpoint that collect filled is durable (code 0) or failed: on failure the streams are
      * dirty as before. */
     void (*checkpointed)(void *context, int code);
-    /* An added extent is now part of the stream; called between collect and checkpointed(0), once the
-     * catalog holds it. */
+    /* An added extent is now part of the stream; called between collect and checkpointed(0), once
+     * the catalog holds it. */
     void (*extent_added)(void *context, stream_id id, const struct extent *e);
     /* Compaction put `e` in the place of all extents that it covers. */
     void (*extent_replaced)(void *context, stream_id id, const struct extent *e);
@@ -116,14 +117,15 @@ struct store_ops {
     struct pack *(*pack_try_get)(struct store *s,
                                  pack_id id); /* does not block; NULL: use pack_get */
 
-    /* Wakes the checkpoint thread; without threads, runs a checkpoint and one round of compaction now
-     * and returns its result. */
+    /* Wakes the checkpoint thread; without threads, runs a checkpoint and one round of compaction
+     * now and returns its result. */
     int (*checkpoint)(struct store *s);
     /* Only without threads: commits what is staged, gives notice. 0 or ERR_FAILED. */
     int (*commit)(struct store *s);
     /* Any thread; does not block for long. */
     void (*health)(struct store *s, struct store_health *ret_health);
-    /* Commits what is staged; with `checkpoint`, makes a last checkpoint. Joins the threads, frees. */
+    /* Commits what is staged; with `checkpoint`, makes a last checkpoint. Joins the threads,
+     * frees. */
     int (*close)(struct store *s, bool checkpoint);
 };
 
@@ -131,9 +133,9 @@ struct store {
     const struct store_ops *ops;
 };
 
-/* Opens the data directory: lock, catalog, recovery with replay events, threads. On error nothing is
- * left open and `msg` says what, where and what to do. The directory of another format or another
- * durability kind is refused with ERR_MISMATCH; a second process gets ERR_LOCKED. */
+/* Opens the data directory: lock, catalog, recovery with replay events, threads. On error nothing
+ * is left open and `msg` says what, where and what to do. The directory of another format or
+ * another durability kind is refused with ERR_MISMATCH; a second process gets ERR_LOCKED. */
 int local_store_open(const struct store_config *config, const struct store_events *events,
                      struct store **ret_store, struct store_report *ret_report,
                      struct errmsg *msg) MUST_USE;

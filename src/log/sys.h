@@ -31,7 +31,8 @@ struct sys {
     /* Bytes read, short only at the end of the file. */
     int64_t (*pread)(void *context, int fd, void *buf, size_t len, uint64_t offset);
     int (*fdatasync)(void *context, int fd);
-    /* Reserves space so that later writes within it cannot run out. ERR_NOSPC when there is none. */
+    /* Reserves space so that later writes within it cannot run out. ERR_NOSPC when there is
+     * none. */
     int (*allocate)(void *context, int fd, uint64_t size_bytes);
     int (*truncate)(void *context, int fd, uint64_t size_bytes);
     int64_t (*size)(void *context, int fd);

@@ -1,3 +1,5 @@
+/* The Linux calls behind struct sys. Descriptors are close-on-exec and never follow a link;
+ * interrupted calls are repeated, short ones continued; files are private to the user. */
 #include "log/sys.h"
 
 #include <assert.h>

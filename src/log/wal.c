@@ -1,23 +1,26 @@
 /* Format: frames (record.h), one behind the other, each at a multiple of 8, in segment files
- * (segment.c) that together are one run of positions (chain.h). What ends the log and how it is read
- * back is told in recover.c.
+ * (segment.c) that together are one run of positions (chain.h). What ends the log and how it is
+ * read back is told in recover.c.
  *
  * The happy path:
- *   - wal_stage computes the checksum of the payload, takes the lock, gives the record its position,
- *     and puts frame and head into the active batch; a small body is copied, a large one referenced.
- *   - The committer swaps the active batch for an empty one, writes it with as few vectored writes as
- *     segments and IOV_MAX allow, syncs each segment it touched, advances `durable`, gives notice.
- *     Whatever is staged meanwhile is the next batch: the disk's own pace sets the batch size.
+ *   - wal_stage computes the checksum of the payload, takes the lock, gives the record its
+ *     position, and puts frame and head into the active batch; a small body is copied, a large one
+ *     referenced.
+ *   - The committer swaps the active batch for an empty one, writes it with as few vectored writes
+ *     as segments and IOV_MAX allow, syncs each segment it touched, advances `durable`, gives
+ *     notice. Whatever is staged meanwhile is the next batch: the disk's own pace sets the batch
+ *     size.
  *   - The preparer keeps at least one whole segment of room ahead of what is staged, from spares
  *     (released by checkpoints) or from new files.
  *
  * The failure modes:
  *   - No room on the disk: a record is staged only if the segments that are there already have room
- *     for it, so a full disk refuses it before anything happened (ERR_NOSPC) and a staged record never
- *     meets a full disk. Each refusal asks for one more attempt, so space that comes back is found.
- *   - Any other failure to write, sync or prepare: the log has failed for good. Nothing is tried again,
- *     since after a failed sync nobody knows what the disk has. What was staged and is not durable
- *     never becomes durable in this process, nor does anything later.
+ *     for it, so a full disk refuses it before anything happened (ERR_NOSPC) and a staged record
+ *     never meets a full disk. Each refusal asks for one more attempt, so space that comes back is
+ *     found.
+ *   - Any other failure to write, sync or prepare: the log has failed for good. Nothing is tried
+ *     again, since after a failed sync nobody knows what the disk has. What was staged and is not
+ *     durable never becomes durable in this process, nor does anything later.
  *   - A crash: recover.c. */
 #include "log/wal.h"
 
@@ -508,8 +511,8 @@ static void wal_free(struct wal *w)
     free(w);
 }
 
-/* Makes the first segment of a new log, so that a directory is complete before anything is answered.
- * A log with a past may start without room: reading must work on a full disk. */
+/* Makes the first segment of a new log, so that a directory is complete before anything is
+ * answered. A log with a past may start without room: reading must work on a full disk. */
 static int make_first(struct wal *w, struct errmsg *msg)
 {
     if (!list_empty(&w->chain.segments)) {

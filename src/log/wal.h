@@ -3,8 +3,8 @@
  * frame may span segments. wal.c opens with the format, the happy path and the failure modes.
  *
  * wal_stage may be called by any thread and never touches the disk. One committer thread writes all
- * that is staged with one vectored write and one fdatasync per batch, advances the durable position,
- * and gives notice once. The first failed write or sync makes the log failed for good. */
+ * that is staged with one vectored write and one fdatasync per batch, advances the durable
+ * position, and gives notice once. The first failed write or sync makes the log failed for good. */
 #ifndef ARBE_LOG_WAL_H
 #define ARBE_LOG_WAL_H
 
@@ -32,8 +32,8 @@ struct wal_config {
     uint32_t epoch;             /* of this opening; greater than that of any before */
     bool fresh;                 /* no log was ever made here: none to be found is no fault */
     bool threads;               /* false: wal_commit_now does what the threads would */
-    /* Notice, on the committer's thread: the durable position moved, the log failed, or an attempt to
-     * make room ended. Must not block. */
+    /* Notice, on the committer's thread: the durable position moved, the log failed, or an attempt
+     * to make room ended. Must not block. */
     void (*notice)(void *context);
     void *notice_context;
 };
@@ -47,14 +47,14 @@ struct wal_report {
     char text[256];
 };
 
-/* Called for each proven record from `start` on, in order. Slices live during the call. An error ends
- * recovery and is returned. */
+/* Called for each proven record from `start` on, in order. Slices live during the call. An error
+ * ends recovery and is returned. */
 typedef int (*wal_replay_fn)(void *context, const struct record *r, log_pos end);
 
-/* Opens the log: walks it from config->start, hands records to `replay`, stops at the first frame that
- * does not prove itself, cuts the log there, and starts the committer. ERR_MISMATCH when segments
- * belong to another directory or the one that holds `start` is missing, ERR_IO, ERR_NOSPC, ... with a
- * sentence in `msg`. */
+/* Opens the log: walks it from config->start, hands records to `replay`, stops at the first frame
+ * that does not prove itself, cuts the log there, and starts the committer. ERR_MISMATCH when
+ * segments belong to another directory or the one that holds `start` is missing, ERR_IO,
+ * ERR_NOSPC, ... with a sentence in `msg`. */
 int wal_open(const struct wal_config *config, wal_replay_fn replay, void *replay_context,
              struct wal_report *ret_report, struct wal **ret_wal, struct errmsg *msg) MUST_USE;
 
@@ -64,18 +64,18 @@ void wal_close(struct wal *w);
 /* Waits until everything staged so far is durable, or the log failed (ERR_FAILED). Blocks. */
 int wal_flush(struct wal *w) MUST_USE;
 
-/* Stages one record. `body_block`, when not NULL, holds the body's bytes and is referenced until they
- * are written; otherwise, or when the body is small, the bytes are copied before the call returns.
- * The caller holds the lock of the stream, so that log order is the stream's order.
+/* Stages one record. `body_block`, when not NULL, holds the body's bytes and is referenced until
+ * they are written; otherwise, or when the body is small, the bytes are copied before the call
+ * returns. The caller holds the lock of the stream, so that log order is the stream's order.
  * ret_end: the record is durable once wal_durable() >= *ret_end.
- * Errors, none of which leaves a trace: ERR_FAILED; ERR_BUSY over staged_bytes_max; ERR_AGAIN when room
- * is being made (a notice follows, then stage again); ERR_NOSPC when the last attempt to make room
- * failed since the disk is full (and a new attempt has been asked for). */
+ * Errors, none of which leaves a trace: ERR_FAILED; ERR_BUSY over staged_bytes_max; ERR_AGAIN when
+ * room is being made (a notice follows, then stage again); ERR_NOSPC when the last attempt to make
+ * room failed since the disk is full (and a new attempt has been asked for). */
 int wal_stage(struct wal *w, const struct record *r, struct block *body_block,
               log_pos *ret_end) MUST_USE;
 
-/* Only without threads: makes room that was asked for and commits all that is staged. 0, or ERR_FAILED;
- * that there was no room is no failure, the next wal_stage says so. */
+/* Only without threads: makes room that was asked for and commits all that is staged. 0, or
+ * ERR_FAILED; that there was no room is no failure, the next wal_stage says so. */
 int wal_commit_now(struct wal *w) MUST_USE;
 
 /* Everything before this position survives. Any thread, one atomic load. */
@@ -87,8 +87,8 @@ bool wal_failed(const struct wal *w);
 /* What made the log fail: the error's code, 0 while it works. Any thread. */
 int wal_error(const struct wal *w);
 
-/* Segments wholly before `position`, which a durable checkpoint covers, may be used again. May unlink
- * files, so it blocks. */
+/* Segments wholly before `position`, which a durable checkpoint covers, may be used again. May
+ * unlink files, so it blocks. */
 void wal_release(struct wal *w, log_pos position);
 
 /* Bytes between `position` and the newest staged record, for checkpoint triggers. */
