@@ -157,14 +157,14 @@ static struct slice cut_absolute(struct slice target)
     return (struct slice){NULL, 0};
 }
 
-static int check_target(struct parser *p, struct slice target)
+static int check_target(struct parser *p)
 {
     struct http_request *r = p->request;
+    struct slice target = r->target;
 
     if (memchr(target.ptr, '#', target.len) != NULL) {
         return refuse(p, 400, "the request target holds a fragment");
     }
-    r->target = target;
     if (target.ptr[0] == '/' || slice_equal(r->method_token, SLICE("CONNECT"))) {
         return STEP_GOOD; /* CONNECT has its own form; its method is one we do not serve */
     }
@@ -195,8 +195,9 @@ static int take_target(struct parser *p)
     if (len == 0 || *end != ' ') {
         return refuse(p, 400, "the request line is not METHOD SP TARGET SP HTTP/1.1");
     }
+    p->request->target = (struct slice){start, len};
     p->at = end + 1;
-    return check_target(p, (struct slice){start, len});
+    return STEP_GOOD;
 }
 
 static int take_version(struct parser *p)
@@ -235,6 +236,10 @@ static int take_request_line(struct parser *p)
     }
     if (step == STEP_GOOD) {
         step = take_version(p);
+    }
+    /* After the version: what looks odd to 1.1 may be right in another one. */
+    if (step == STEP_GOOD) {
+        step = check_target(p);
     }
     return step;
 }

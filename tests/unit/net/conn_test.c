@@ -1,3 +1,4 @@
+/* Connections over loopback, their loop turned by hand, so that every order of events is chosen. */
 #include "unit/base/fault.h"
 
 #include "net/conn.c"
@@ -232,7 +233,7 @@ static void test_input_is_bounded(void **state)
     owner_destroy(o, false);
 }
 
-/* A body goes to the owner's memory: first what was buffered with the head, then from the socket. */
+/* A body goes to the owner's memory: what was buffered with the head, then from the socket. */
 static void test_read_into(void **state)
 {
     struct owner *o = owner_create(&config);

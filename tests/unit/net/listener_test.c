@@ -1,3 +1,4 @@
+/* Workers whose loops are turned by hand accept what the test connects. */
 #include "net/listener.c"
 
 #include "unit/net/loopback.h"

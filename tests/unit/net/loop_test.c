@@ -1,3 +1,4 @@
+/* Posting from many threads, timers against a model, watches that go while events are dealt out. */
 #include "net/loop.c"
 
 #include "unit/base/unit.h"
