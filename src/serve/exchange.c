@@ -153,8 +153,6 @@ void exchange_feed(struct exchange *x)
     }
 }
 
-#define BODY_TIMEOUT_MS 30000
-
 static void begin_body(struct exchange *x)
 {
     struct session *s = x->session;
@@ -173,7 +171,7 @@ static void begin_body(struct exchange *x)
     x->unasked = false;
     s->state = SESSION_BODY;
     s->progress = 0;
-    session_set_deadline(s, BODY_TIMEOUT_MS);
+    session_set_deadline(s, SESSION_BODY_TIMEOUT_MS);
     exchange_feed(x);
 }
 

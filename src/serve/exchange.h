@@ -25,7 +25,6 @@ struct live {
     size_t stalled_bytes;        /* SSE: output at that time */
     bool waiting;
     bool timed_out;   /* long-poll: the read under way is the last */
-    bool ended;       /* SSE: the end was sent */
     uint8_t encoding; /* SSE: an enum sse_encoding */
 };
 

@@ -18,12 +18,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define HEAD_TIMEOUT_MS           10000
-#define BODY_TIMEOUT_MS           30000
-#define IDLE_TIMEOUT_MS           60000
-#define DRAIN_TIMEOUT_MS          30000
-#define CLOSING_TIMEOUT_MS        60000
-#define BODY_PROGRESS_BYTES_MIN   4096 /* per BODY_TIMEOUT_MS: a trickle must not hold the budget */
+#define HEAD_TIMEOUT_MS    10000
+#define IDLE_TIMEOUT_MS    60000
+#define DRAIN_TIMEOUT_MS   30000
+#define CLOSING_TIMEOUT_MS 60000
+#define BODY_PROGRESS_BYTES_MIN \
+    4096 /* per SESSION_BODY_TIMEOUT_MS: a trickle must not hold the budget */
 #define PIPELINE_OUTPUT_BYTES_MAX (256 * KIB)         /* no further request is begun above it */
 #define CONN_CLOSING_MS           (24 * 3600 * 1000u) /* conn.c's own bound is not by progress */
 #define NEVER                     LOOP_NEVER_MS
@@ -243,7 +243,7 @@ static void head_timed_out(struct session *s)
 static void body_timed_out(struct session *s)
 {
     if (has_progress(s, body_received(&s->exchange->body, &s->conn), BODY_PROGRESS_BYTES_MIN)) {
-        session_set_deadline(s, BODY_TIMEOUT_MS);
+        session_set_deadline(s, SESSION_BODY_TIMEOUT_MS);
         return;
     }
     /* The connection must not write to a body that is about to be freed. */

@@ -17,6 +17,7 @@
 
 #define OUTPUT_BYTES_MAX (64 * KIB) /* queued; above it the reader is not fed until it drains */
 #define STALL_MS         60000      /* a reader that takes nothing for so long is dropped */
+#define FRAME_BYTES_KEPT (1 * MIB)  /* a larger frame's memory is given back */
 #define CHUNK_LINE       10         /* eight hex digits and CRLF */
 #define CHUNK_END        2          /* CRLF */
 
@@ -26,7 +27,6 @@ static void finish_stream(struct exchange *x)
 {
     struct session *s = x->session;
 
-    x->live.ended = true;
     if (x->chunked_ok && conn_send_copy(&s->conn, SLICE("0\r\n\r\n")) != 0) {
         session_drop(s);
         return;
@@ -40,6 +40,9 @@ static struct buf *begin_chunk(struct exchange *x)
 {
     struct buf *out = &x->worker->frame;
 
+    if (out->cap > FRAME_BYTES_KEPT) {
+        buf_finish(out);
+    }
     buf_clear(out);
     buf_append(out, SLICE("00000000\r\n"));
     return out;
@@ -351,7 +354,7 @@ void sse_begin(struct exchange *x)
 
 void sse_drained(struct exchange *x)
 {
-    if (!x->running && !x->live.waiting && !x->live.ended) {
+    if (!x->running && !x->live.waiting) {
         struct session *s = x->session;
 
         pump(x);

@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#define OUT_BYTES_MAX    (64 * KIB)
-#define FRAME_BYTES_MAX  (1024 * MIB) /* a JSON message may be as long as a body */
-#define FRAME_BYTES_KEPT (1 * MIB)
+#define OUT_BYTES_MAX   (64 * KIB)
+#define FRAME_BYTES_MAX (1024 * MIB) /* a JSON message may be as long as a body */
 
 static void on_accept(void *context, int fd)
 {
