@@ -100,15 +100,15 @@ static int forget_idle(struct producers *p, int64_t now_ms)
     return 0;
 }
 
-int producers_add(struct producers *p, struct slice id, int64_t now_ms,
-                  struct producer **ret_producer)
+int producers_make_room(struct producers *p, int64_t now_ms)
+{
+    return p->map.count >= PRODUCERS_PER_STREAM_MAX ? forget_idle(p, now_ms) : 0;
+}
+
+int producers_add(struct producers *p, struct slice id, struct producer **ret_producer)
 {
     assert(id.len > 0);
     assert(id.len <= PRODUCER_ID_BYTES_MAX);
-    int code = p->map.count >= PRODUCERS_PER_STREAM_MAX ? forget_idle(p, now_ms) : 0;
-    if (code < 0) {
-        return code;
-    }
     struct producer *producer = calloc(1, sizeof(*producer) + id.len);
     if (!producer) {
         return ERR_NOMEM;

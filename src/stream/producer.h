@@ -51,10 +51,12 @@ void producers_destroy(struct producers *p); /* accepts NULL */
 /* The producer called `id`, or NULL. `p` may be NULL. */
 struct producer *producers_find(const struct producers *p, struct slice id);
 
-/* Adds a producer, which must be new. At PRODUCERS_PER_STREAM_MAX those that were idle for
- * PRODUCER_IDLE_MS are forgotten first; ERR_LIMIT when there are none, ERR_NOMEM. */
-int producers_add(struct producers *p, struct slice id, int64_t now_ms,
-                  struct producer **ret_producer) MUST_USE;
+/* Whether one more may be added; at PRODUCERS_PER_STREAM_MAX those that were idle for PRODUCER_IDLE_MS
+ * are forgotten first. ERR_LIMIT when there are none, ERR_NOMEM. */
+int producers_make_room(struct producers *p, int64_t now_ms) MUST_USE;
+
+/* Adds a producer, which must be new. ERR_NOMEM. */
+int producers_add(struct producers *p, struct slice id, struct producer **ret_producer) MUST_USE;
 
 /* Takes a producer out again that no record has named. */
 void producers_remove(struct producers *p, struct producer *producer);

@@ -1,0 +1,23 @@
+/* What the streams give to a checkpoint, and what they hear of it; see the head of checkpoint.c. */
+#ifndef ARBE_STREAM_CHECKPOINT_H
+#define ARBE_STREAM_CHECKPOINT_H
+
+#include "stream/core.h"
+
+/* The stream is about to change, or did: the next checkpoint takes it. Under the stream's lock, and
+ * before anything is staged. */
+void checkpoint_mark(struct stream *s);
+
+/* Asks the store for a checkpoint, once until it begins. Any thread, without locks. */
+void checkpoint_ask(struct engine *e);
+
+/* The store's events. */
+int checkpoint_collect(void *context, struct checkpoint *c);
+void checkpoint_done(void *context, int code);
+void checkpoint_extent_added(void *context, stream_id id, const struct extent *e);
+void checkpoint_extent_replaced(void *context, stream_id id, const struct extent *e);
+
+/* Drops bytes that are in packs too, until they are within the budget. Any thread, without locks. */
+void checkpoint_trim_cache(struct engine *e);
+
+#endif

@@ -1,0 +1,240 @@
+#include "stream/engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "stream/checkpoint.h"
+#include "stream/core.h"
+#include "stream/op.h"
+#include "stream/replay.h"
+#include "stream/sweep.h"
+#include "stream/watch.h"
+
+static void on_opening(void *context, struct store *store)
+{
+    struct engine *e = context;
+    e->store = store;
+}
+
+static int on_replay(void *context, const struct record *r, log_pos end)
+{
+    return replay_record(context, r, end);
+}
+
+static void on_notice(void *context)
+{
+    workers_notice(context);
+}
+
+static void init_keeper(struct engine *e)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&e->keeper_lock, NULL);
+    pthread_cond_init(&e->keeper_wake, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+static struct engine *create(const struct engine_config *config)
+{
+    struct engine *e = calloc(1, sizeof(*e));
+    if (!e) {
+        return NULL;
+    }
+    e->config = *config;
+    e->replay = replay_create();
+    if (!e->replay) {
+        free(e);
+        return NULL;
+    }
+    struct sys *sys = config->store.sys;
+    uint64_t seed;
+    sys->random(sys->context, &seed, sizeof(seed));
+    table_init(&e->table, seed);
+    media_set_init(&e->media);
+    loader_init(&e->loader);
+    pthread_mutex_init(&e->dirty_lock, NULL);
+    pthread_mutex_init(&e->publish_lock, NULL);
+    pthread_mutex_init(&e->cache_lock, NULL);
+    pthread_mutex_init(&e->workers_lock, NULL);
+    init_keeper(e);
+    list_init(&e->dirty);
+    list_init(&e->publish);
+    list_init(&e->cached);
+    list_init(&e->workers);
+    list_init(&e->detached);
+    return e;
+}
+
+static void free_workers(struct engine *e)
+{
+    struct list *first;
+    while ((first = list_first(&e->detached)) != NULL) {
+        struct engine_worker *w = container_of(first, struct engine_worker, link);
+        watch_finish_worker(w);
+        list_remove(first);
+        free(w);
+    }
+}
+
+static void drop_notes(struct engine *e)
+{
+    struct list *first;
+    while ((first = list_first(&e->publish)) != NULL) {
+        struct publish_note *note = container_of(first, struct publish_note, link);
+        list_remove(first);
+        stream_unref(note->stream);
+        free(note);
+    }
+}
+
+static void drop_dirty(struct engine *e)
+{
+    struct list *first;
+    while ((first = list_first(&e->dirty)) != NULL) {
+        list_remove(first);
+        stream_unref(container_of(first, struct stream, dirty_link));
+    }
+}
+
+/* Nothing runs any more, and the store is closed. */
+static void destroy(struct engine *e)
+{
+    assert(list_empty(&e->workers));
+    loader_finish(&e->loader);
+    free_workers(e);
+    drop_notes(e);
+    drop_dirty(e);
+    table_finish(&e->table);
+    media_set_finish(&e->media);
+    replay_destroy(e->replay);
+    pthread_cond_destroy(&e->keeper_wake);
+    pthread_mutex_destroy(&e->keeper_lock);
+    pthread_mutex_destroy(&e->workers_lock);
+    pthread_mutex_destroy(&e->cache_lock);
+    pthread_mutex_destroy(&e->publish_lock);
+    pthread_mutex_destroy(&e->dirty_lock);
+    free(e);
+}
+
+static int check_config(const struct engine_config *c, struct errmsg *msg)
+{
+    if (c->read_page_bytes == 0) {
+        return err_set(msg, ERR_INVALID, "the read page must be at least 1 byte");
+    }
+    if (c->hot_bytes_max == 0) {
+        return err_set(msg, ERR_INVALID, "the budget of bytes before a checkpoint is 0");
+    }
+    return 0;
+}
+
+int engine_open(const struct engine_config *config, struct engine **ret_engine,
+                struct store_report *ret_report, struct errmsg *msg)
+{
+    int code = check_config(config, msg);
+    if (code < 0) {
+        return code;
+    }
+    struct engine *e = create(config);
+    if (!e) {
+        return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    }
+    const struct store_events events = {
+        .context = e,
+        .opening = on_opening,
+        .replay = on_replay,
+        .notice = on_notice,
+        .collect = checkpoint_collect,
+        .checkpointed = checkpoint_done,
+        .extent_added = checkpoint_extent_added,
+        .extent_replaced = checkpoint_extent_replaced,
+    };
+    code = local_store_open(&config->store, &events, &e->store, ret_report, msg);
+    if (code < 0) {
+        goto destroy;
+    }
+    replay_destroy(e->replay);
+    e->replay = NULL;
+    code = sweep_start(e);
+    if (code < 0) {
+        goto close_store;
+    }
+    *ret_engine = e;
+    return 0;
+
+close_store:
+    (void)e->store->ops->close(e->store, false); /* the first error is the one to tell */
+    (void)err_set(msg, code, "the housekeeping thread could not be started");
+destroy:
+    destroy(e);
+    return code;
+}
+
+int engine_close(struct engine *e, bool checkpoint)
+{
+    sweep_stop(e);
+    pthread_mutex_lock(&e->workers_lock);
+    bool detached = list_empty(&e->workers);
+    pthread_mutex_unlock(&e->workers_lock);
+    assert(detached);
+    loader_wait(&e->loader);
+    int code = e->store->ops->close(e->store, checkpoint);
+    destroy(e);
+    return code;
+}
+
+bool engine_failed(const struct engine *e)
+{
+    return e->store->ops->failed(e->store);
+}
+
+void engine_get_stats(const struct engine *e, struct engine_stats *ret_stats)
+{
+    *ret_stats = (struct engine_stats){
+        .streams_loaded = atomic_load(&e->table.count),
+        .hot_bytes = atomic_load(&e->hot_bytes),
+        .cache_bytes = atomic_load(&e->cache_bytes),
+        .waiters = atomic_load(&e->waiters),
+    };
+}
+
+int engine_attach(struct engine *e, task_post_fn post, void *post_context,
+                  struct engine_worker **ret_worker)
+{
+    struct engine_worker *w = calloc(1, sizeof(*w));
+    if (!w) {
+        return ERR_NOMEM;
+    }
+    w->engine = e;
+    w->post = post;
+    w->post_context = post_context;
+    w->task.run = worker_run;
+    list_init(&w->parked);
+    list_init(&w->room);
+    list_init(&w->watches);
+    pthread_mutex_lock(&e->workers_lock);
+    list_append(&e->workers, &w->link);
+    pthread_mutex_unlock(&e->workers_lock);
+    *ret_worker = w;
+    return 0;
+}
+
+/* Its task, or that of a watch, may still be on its way: the memory stays as long as the engine. */
+void engine_detach(struct engine_worker *w)
+{
+    if (!w) {
+        return;
+    }
+    struct engine *e = w->engine;
+    assert(w->pending == 0);
+    pthread_mutex_lock(&e->workers_lock);
+    list_remove(&w->link);
+    list_append(&e->detached, &w->link);
+    pthread_mutex_unlock(&e->workers_lock);
+}
+
+size_t engine_worker_pending(const struct engine_worker *w)
+{
+    return w->pending;
+}

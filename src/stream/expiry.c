@@ -1,0 +1,100 @@
+#include "stream/expiry.h"
+
+#include <assert.h>
+
+#include "stream/checkpoint.h"
+#include "stream/core.h"
+#include "stream/op.h"
+#include "stream/remove.h"
+#include "stream/view.h"
+#include "stream/watch.h"
+
+#define SLACK_MS_MIN 1000
+
+int64_t expiry_slack_ms(uint64_t ttl_seconds)
+{
+    if (ttl_seconds == UINT64_MAX) {
+        return 0;
+    }
+    int64_t eighth = (int64_t)(ttl_seconds * 1000 / 8);
+    return eighth > SLACK_MS_MIN ? eighth : SLACK_MS_MIN;
+}
+
+int64_t expiry_deadline(const struct stream *s)
+{
+    if (s->expires_at_ms != INT64_MAX) {
+        return s->expires_at_ms;
+    }
+    if (s->ttl_seconds == UINT64_MAX || watch_any(s)) {
+        return INT64_MAX;
+    }
+    return s->accessed_ms + (int64_t)(s->ttl_seconds * 1000);
+}
+
+static bool due(const struct stream *s, int64_t now_ms)
+{
+    return now_ms >= expiry_deadline(s);
+}
+
+static int absence(const struct stream *s)
+{
+    return s->staged.life == LIFE_SOFT || s->staged.fork_refs > 0 ? ERR_GONE : ERR_NOTFOUND;
+}
+
+int expiry_check(struct stream *s, int64_t now_ms, int *ret_removal)
+{
+    *ret_removal = 0;
+    if (s->staged.life == LIFE_ALIVE && !due(s, now_ms)) {
+        return 0;
+    }
+    if (s->staged.life == LIFE_ALIVE) {
+        *ret_removal = remove_locked(s, true);
+        if (*ret_removal == 0) {
+            publish_later(s->engine, s, s->staged_end);
+        }
+    }
+    return absence(s);
+}
+
+int expiry_check_visible(struct stream *s, int64_t now_ms)
+{
+    const struct stream_state *v = view_now(s);
+    if (v->life == LIFE_UNBORN) {
+        return ERR_AGAIN;
+    }
+    if (v->life != LIFE_ALIVE) {
+        return v->life == LIFE_SOFT ? ERR_GONE : ERR_NOTFOUND;
+    }
+    int removal; /* the sweeper tries again */
+    return due(s, now_ms) ? expiry_check(s, now_ms, &removal) : 0;
+}
+
+/* A renewal that cannot be logged now is logged by a later one; the slack covers what is lost. */
+static void log_touch(struct stream *s)
+{
+    struct stream_change *c = view_change(s);
+    if (!c) {
+        return;
+    }
+    c->after.accessed_ms = s->accessed_ms;
+    struct record r = {.type = RECORD_TOUCH, .id = s->id, .touch = {.now_ms = s->accessed_ms}};
+    struct store *store = s->engine->store;
+    log_pos end;
+    checkpoint_mark(s);
+    if (store->ops->stage(store, &r, NULL, &end) < 0) {
+        view_drop(c);
+        return;
+    }
+    view_push(s, c, end);
+}
+
+void expiry_touch(struct stream *s, int64_t now_ms)
+{
+    s->accessed_ms = now_ms > s->accessed_ms ? now_ms : s->accessed_ms;
+    if (s->ttl_seconds == UINT64_MAX || s->staged.life != LIFE_ALIVE) {
+        return;
+    }
+    if (s->accessed_ms - s->staged.accessed_ms >= expiry_slack_ms(s->ttl_seconds)) {
+        log_touch(s);
+    }
+}
