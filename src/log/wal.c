@@ -388,14 +388,14 @@ static void *preparer_main(void *context)
 static void commit_all(struct wal *w)
 {
     pthread_mutex_lock(&w->lock);
-    while (wants_room(w)) {
-        prepare(w);
-    }
     while (w->active->len > 0 && !w->error) {
         struct batch *b = swap_batches(w);
         pthread_mutex_unlock(&w->lock);
         (void)commit_batch(w, b); /* A failure is in w->error and ends the loop. */
         pthread_mutex_lock(&w->lock);
+    }
+    while (wants_room(w)) {
+        prepare(w);
     }
     pthread_mutex_unlock(&w->lock);
 }
