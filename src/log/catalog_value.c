@@ -191,7 +191,7 @@ int catalog_decode_state(struct slice value, struct catalog_state *ret_state)
 void catalog_encode_extent(const struct extent *e, void *out)
 {
     uint8_t *at = out;
-    assert(e->len > 0 && e->len <= EXTENT_BYTES_MAX);
+    assert(e->len > 0 && e->len <= EXTENT_MESSAGE_BYTES_MAX);
     assert(e->pack != 0);
     bytes_put_u64(at, e->pack);
     bytes_put_u64(at + 8, e->at);
@@ -212,7 +212,7 @@ int catalog_decode_extent(struct slice value, uint64_t start, struct extent *ret
                        .at = bytes_get_u64(value.ptr + 8),
                        .crc = bytes_get_u32(value.ptr + 24)};
     /* A message is at least a byte, and its mark at most a varint. */
-    if (e.len == 0 || e.len > EXTENT_BYTES_MAX || e.pack == 0 || start > STREAM_OFFSET_MAX ||
+    if (e.len == 0 || e.len > EXTENT_MESSAGE_BYTES_MAX || e.pack == 0 || start > STREAM_OFFSET_MAX ||
         e.marks_len / VARINT_BYTES_MAX > e.len || e.at > INT64_MAX) {
         return ERR_CORRUPT;
     }

@@ -580,7 +580,7 @@ int pack_writer_add(struct pack_writer *w, stream_id id, uint64_t start, const s
         len += pieces[i].len;
     }
     assert(!w->finished);
-    assert(len > 0 && len <= EXTENT_BYTES_MAX);
+    assert(len > 0 && len <= EXTENT_MESSAGE_BYTES_MAX);
     assert(marks.len <= UINT32_MAX);
     struct extent e = {.start = start,
                        .len = (uint32_t)len,

@@ -22,7 +22,7 @@ typedef uint64_t pack_id; /* never reused; 0 is none */
 
 struct extent {
     uint64_t start;     /* offset in the stream of the first byte */
-    uint32_t len;       /* bytes of the stream, 1 to EXTENT_BYTES_MAX */
+    uint32_t len;       /* bytes of the stream, 1 to EXTENT_BYTES_MAX, or one message */
     uint32_t marks_len; /* bytes of marks, right behind the data in the pack */
     pack_id pack;
     uint64_t at;  /* where the data begins in the pack file */
