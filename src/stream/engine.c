@@ -209,7 +209,7 @@ int engine_attach(struct engine *e, task_post_fn post, void *post_context,
     w->engine = e;
     w->post = post;
     w->post_context = post_context;
-    w->task.run = worker_run;
+    w->task.run = op_commit;
     list_init(&w->parked);
     list_init(&w->room);
     list_init(&w->watches);

@@ -210,7 +210,7 @@ static void retry_room(struct engine_worker *w)
     }
 }
 
-void worker_run(struct task *task)
+void op_commit(struct task *task)
 {
     struct engine_worker *w = container_of(task, struct engine_worker, task);
     /* Cleared first: a notice from here on posts the task again. */

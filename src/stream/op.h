@@ -50,7 +50,7 @@ void op_release(struct stream_op *op);
 void op_set_type(struct stream_op *op, const struct stream *s);
 
 /* The task of a worker: answers what has become durable, and tries again what waits for room. */
-void worker_run(struct task *task);
+void op_commit(struct task *task);
 
 /* The store gave notice: workers with something to do get their task. Any thread. */
 void workers_notice(struct engine *e);

@@ -1,11 +1,15 @@
 #include "stream/page.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 
+#include "base/limits.h"
 #include "log/marks.h"
 #include "stream/locate.h"
 
+#define PROBE_STRIDE   (128u * KIB)
 #define PACK_TRIES_MAX 3 /* compactions that may move the bytes of one page under our hands */
 
 static void piece_finish(struct stream_piece *piece)
@@ -31,6 +35,22 @@ void stream_page_finish(struct stream_page *page)
     drop_pieces(page);
     stream_unref(page->stream);
     *page = (struct stream_page){0};
+}
+
+/* One byte of each PROBE_STRIDE is asked for: read-ahead brings in more than that at once. Where the
+ * file system cannot tell, the bytes are taken to be there. */
+bool stream_piece_resident(const struct stream_piece *piece, uint64_t from, size_t len)
+{
+    assert(from <= piece->len && len <= piece->len - from);
+    for (uint64_t at = from; piece->pack && at < from + len; at += PROBE_STRIDE) {
+        char byte;
+        struct iovec iov = {&byte, 1};
+        ssize_t got = preadv2(piece->pack->fd, &iov, 1, (off_t)(piece->at + at), RWF_NOWAIT);
+        if (got < 0 && errno == EAGAIN) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Room for one more piece; doubles. */
