@@ -88,6 +88,11 @@ int append_prepare(struct exchange *x, struct errmsg *msg)
     x->finish = finish;
     int code = fields_closed(request, &append->close, msg);
 
+    /* Taken as it is: whether it must be well-formed depends on the body (PROTOCOL.md 5.2), which
+     * the engine sees. */
+    if (code == 0) {
+        code = fields_single(request, SLICE("Content-Type"), &append->content_type, msg);
+    }
     if (code == 0) {
         code = fields_producer(request, &append->producer, msg);
     }
