@@ -64,13 +64,13 @@ static struct engine_config engine_config_of(const struct server *server, struct
     };
 }
 
-/* In memory mode stream ids begin anew with each start, and a tag of an earlier life must not
- * match. */
-static uint64_t etag_salt(enum durability durability)
+/* Stream ids count up from 1 in every data directory. A directory that was emptied, or kept in
+ * memory, must not make tags that match those of its earlier life, so each life has its own. */
+static uint64_t etag_salt(void)
 {
     uint64_t salt = 0;
 
-    if (durability == DURABILITY_MEMORY && getrandom(&salt, sizeof(salt), 0) != sizeof(salt)) {
+    if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt)) {
         salt = (uint64_t)time(NULL) << 20;
     }
     return salt;
@@ -254,7 +254,7 @@ int server_run(const struct serve_config *config, FILE *ready, struct errmsg *ms
 {
     struct server server = {
         .config = config,
-        .etag_salt = etag_salt(config->durability),
+        .etag_salt = etag_salt(),
         .conn = {.input_bytes_max = INPUT_BYTES_MAX},
         .body_bytes_total_max = config->body_bytes_max * 4,
         .cache_control = config->secret.len > 0
