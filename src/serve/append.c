@@ -4,12 +4,13 @@
 #include "serve/fields.h"
 #include "serve/problem.h"
 
-/* The status of PROTOCOL.md 5.2.1: with producer headers, 200 says that the bytes are new. */
+/* The status of PROTOCOL.md 5.2.1 and 5.3: with producer headers, 200 says that the bytes are new;
+ * closing alone is 204 with them too. */
 static void answer(struct exchange *x)
 {
     const struct stream_result *result = &x->op.result;
     bool producer = x->op.append.producer.id.len > 0;
-    bool fresh = producer && !result->duplicate;
+    bool fresh = producer && !result->duplicate && x->op.append.body.len > 0;
 
     reply_begin(x, fresh ? 200 : 204, REPLY_NO_STORE);
     reply_next(x, result->next);
