@@ -31,9 +31,14 @@ struct fixture {
     enum durability durability;
 };
 
+#define EVEN_FROM 1000000u /* records from this number on take 96 bytes, 128 of them a segment */
+
 /* Records differ in size and are told by their offset; a few are larger than a segment. */
 static size_t body_bytes(uint64_t number)
 {
+    if (number >= EVEN_FROM) {
+        return 34;
+    }
     return number % 50 == 49 ? 30000 : number % 7 == 3 ? 3000 : 1 + (size_t)(number * 37 % 500);
 }
 
@@ -510,29 +515,57 @@ static void test_old_header_is_zeroed(void **state)
     fixture_finish(&f);
 }
 
-/* A sync failed and left pages that look clean. The next process reads them from memory, shows
- * them to readers, and must have made them durable first. */
+/* A sync failed and left pages that look clean. The next process reads them from memory, shows them to
+ * readers, and must have made them durable first. */
 static void test_replayed_records_are_durable(void **state)
 {
     (void)state;
-    struct fixture f;
-    fixture_init(&f, 3);
-    reopen(&f, 0);
-    write_records(&f, 10, 2);
-    assert_int_equal(stage_next(&f), 0);
-    fakedisk_fail(f.disk, CALL_FDATASYNC, 0, ERR_IO, false);
-    assert_int_equal(wal_commit_now(f.wal), ERR_FAILED);
-    assert_int_equal(f.wal->error, ERR_IO);
-    kill_log(&f);
-    reopen(&f, 0);
-    size_t seen = f.seen_count;
-    assert_int_equal(seen, 11);
-    for (uint64_t seed = 0; seed < 20; seed++) {
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct fixture f;
+        fixture_init(&f, seed);
+        reopen(&f, 0);
+        write_records(&f, 10, 2);
+        assert_int_equal(stage_next(&f), 0);
+        fakedisk_fail(f.disk, CALL_FDATASYNC, 0, ERR_IO, false);
+        assert_int_equal(wal_commit_now(f.wal), ERR_FAILED);
+        assert_int_equal(wal_error(f.wal), ERR_IO);
+        kill_log(&f);
+        reopen(&f, 0);
+        size_t seen = f.seen_count;
+        assert_int_equal(seen, 11);
         fakedisk_crash(f.disk, seed);
         kill_log(&f);
         reopen(&f, 0);
         assert_int_equal(f.seen_count, seen);
+        fixture_finish(&f);
     }
+}
+
+/* Frames of a recycled segment's former life stand just where new ones would, and are not taken for
+ * them. */
+static void test_recycled_frames_are_stale(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    reopen(&f, 0);
+    f.next = EVEN_FROM;
+    f.acked = EVEN_FROM;
+    uint64_t start_number = EVEN_FROM;
+    uint32_t generation = 0;
+    for (int i = 0; i < 20 && generation == 0; i++) {
+        f.start = wal_durable(f.wal);
+        start_number = f.next;
+        wal_release(f.wal, f.start);
+        write_records(&f, 129, 3);
+        generation = chain_find(&f.wal->chain, wal_durable(f.wal))->generation;
+    }
+    assert_true(generation > 0);
+    uint64_t count = f.next - start_number;
+    kill_log(&f);
+    reopen(&f, start_number);
+    assert_int_equal(f.seen_count, count);
+    assert_int_equal(f.report.torn_bytes, 0);
     fixture_finish(&f);
 }
 
@@ -952,6 +985,7 @@ int main(void)
         cmocka_unit_test(test_stale_neighbours_stay_dead),
         cmocka_unit_test(test_old_header_is_zeroed),
         cmocka_unit_test(test_replayed_records_are_durable),
+        cmocka_unit_test(test_recycled_frames_are_stale),
         cmocka_unit_test(test_missing_segment_in_the_middle),
         cmocka_unit_test(test_missing_first_segment),
         cmocka_unit_test(test_empty_directory),
