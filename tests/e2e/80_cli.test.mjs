@@ -1,0 +1,224 @@
+// Tier 80: the command (L20, R17, R23): what it says, and how it ends.
+import assert from 'node:assert/strict';
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import net from 'node:net';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { Stream, TEXT, request } from './lib/http.mjs';
+import { Server, run, serverFor, startServer, tempDir } from './lib/server.mjs';
+
+const top = tempDir();
+after(() => rmSync(top, { recursive: true, force: true }));
+
+let count = 0;
+const freshDir = () => join(top, `d${count++}`);
+const streams = (flags, options) => run(['streams', '--listen', '127.0.0.1:0', '--data', freshDir(), ...flags], options);
+
+function assertRefusal({ code, stderr, stdout }, wanted, pattern) {
+    assert.equal(code, wanted, `exit ${code}\n${stderr}`);
+    assert.match(stderr, /\S+ \S+ \S+/, 'a sentence on stderr');
+    assert.equal(stdout, '', 'nothing on stdout');
+    if (pattern) {
+        assert.match(stderr, pattern);
+    }
+}
+
+describe('L20, R23: flags', { timeout: 300_000 }, () => {
+    test('help and version', async () => {
+        for (const args of [['--help'], ['streams', '--help']]) {
+            const { code, stdout, stderr } = await run(args);
+            assert.equal(code, 0);
+            assert.ok(stdout.length > 100 && stderr === '');
+            assert.match(stdout, /streams/);
+        }
+        const help = (await run(['streams', '--help'])).stdout;
+        for (const flag of ['listen', 'data', 'durability', 'workers', 'secret-file', 'public-url', 'long-poll-timeout', 'sse-lifetime',
+                            'sse-heartbeat', 'read-page', 'max-body', 'max-connections', 'wal-segment', 'checkpoint-bytes',
+                            'checkpoint-interval', 'cors-origin', 'log-format', 'insecure']) {
+            assert.ok(help.includes(`--${flag}`), flag);
+        }
+        const version = await run(['--version']);
+        assert.equal(version.code, 0);
+        assert.match(version.stdout, /\d+\.\d+/);
+    });
+
+    test('L20: unknown commands, flags and stray words', async () => {
+        assertRefusal(await run([]), 2);
+        assertRefusal(await run(['nonsense']), 2, /nonsense/);
+        assertRefusal(await streams(['--nonsense']), 2, /nonsense/);
+        assertRefusal(await streams(['--nonsense=5']), 2);
+        assertRefusal(await streams(['stray']), 2, /stray/);
+        assertRefusal(await streams(['-x']), 2);
+        assertRefusal(await streams(['--read-page']), 2);
+        assertRefusal(await streams(['--']), 2);
+        assertRefusal(await streams(['']), 2);
+    });
+
+    test('R23: bad numbers in every flag, from the command line and the environment', async () => {
+        const numbers = {
+            workers: ['abc', '-1', '', '1e9', '18446744073709551616', '0', '1.5', '0x2', ' 1', '1 ', 'NaN', '+1', '2s'],
+            'max-connections': ['abc', '-1', '', '1e9', '18446744073709551616', '0', '1MiB'],
+            'read-page': ['abc', '-1', '', '1e9', '18446744073709551616', '0', '4MB4', '4 MiB', 'MiB', '4.5MiB', '99999999999GiB'],
+            'max-body': ['abc', '-1', '', '1e9', '18446744073709551616', '0', '16EiB'],
+            'wal-segment': ['abc', '-1', '', '1e9', '18446744073709551616', '0', '1'],
+            'checkpoint-bytes': ['abc', '-1', '', '1e9', '18446744073709551616'],
+            'checkpoint-interval': ['abc', '-1', '', '1e9', '18446744073709551616', '30', '30 s', '-5s', 'NaNs'],
+            'long-poll-timeout': ['abc', '-1', '', '1e9', '18446744073709551616s', '30', '1.5.s', 's', '99999999999999h'],
+            'sse-lifetime': ['abc', '-1s', '', '1e9', '30x'],
+            'sse-heartbeat': ['abc', '-1s', '', '1e9', '1e3s'],
+            durability: ['abc', '', 'SYNC', 'none', 'sync,os'],
+            'log-format': ['abc', '', 'JSON', 'xml'],
+            listen: ['', 'abc', ':', '127.0.0.1', '127.0.0.1:', '127.0.0.1:abc', '127.0.0.1:65536', '127.0.0.1:-1', '127.0.0.1:1e3',
+                     'example.com:80', '[::1', '256.0.0.1:1', '127.0.0.1:0x50', 'http://127.0.0.1:1'],
+            data: [''],
+            'cors-origin': ['', 'abc', 'https://a b', 'ftp://x', 'https://a.example/path', 'https://a\r\nX: y'],
+            'public-url': ['', 'abc', 'ftp://x', 'http://', 'http://a b', 'http://a\nb'],
+        };
+        const jobs = [];
+        for (const [flag, values] of Object.entries(numbers)) {
+            for (const value of values) {
+                const args = ['streams', ...(flag === 'listen' ? [] : ['--listen', '127.0.0.1:0']),
+                              ...(flag === 'data' ? [] : ['--data', freshDir()])];
+                jobs.push(async () => {
+                    const what = `--${flag} ${JSON.stringify(value)}`;
+                    for (const result of [await run([...args, `--${flag}`, value]), await run([...args, `--${flag}=${value}`]),
+                                          await run(args, { env: { [`ARBE_${flag.toUpperCase().replaceAll('-', '_')}`]: value } })]) {
+                        assert.equal(result.code, 2, `${what}: exit ${result.code} ${result.stderr}`);
+                        assert.match(result.stderr, /\S+ \S+ \S+/, what);
+                        assert.ok(result.stderr.trim().split('\n').length <= 3, `${what}: ${result.stderr}`);
+                    }
+                });
+            }
+        }
+        const { inParallel } = await import('./lib/wait.mjs');
+        await inParallel(4, jobs);
+        assert.deepEqual(readdirSync(top), [], 'no directory was made for a refused setting');
+    });
+
+    test('R23: good values in all their units', async (t) => {
+        const server = await serverFor(t, ['--workers', '2', '--read-page=1KiB', '--max-body', '2MiB', '--max-connections', '50',
+            '--long-poll-timeout=20ms', '--sse-lifetime', '1m', '--sse-heartbeat', '1s', '--wal-segment', '1MiB', '--checkpoint-bytes', '8MiB',
+            '--checkpoint-interval', '1h', '--cors-origin', 'https://a.example', '--log-format', 'json', '--durability', 'os',
+            '--public-url', 'https://x.example']);
+        const stream = new Stream(server, 's', TEXT);
+        await stream.create({}, 'x'.repeat(2000));
+        assert.equal((await stream.get()).body.length, 1024);
+        assert.equal((await stream.poll('now')).status, 204);
+    });
+
+    test('the environment gives defaults that flags overrule', async (t) => {
+        const server = await serverFor(t, ['--read-page', '10'], { env: { ARBE_READ_PAGE: '20', ARBE_LONG_POLL_TIMEOUT: '20ms' } });
+        const stream = new Stream(server, 's', TEXT);
+        await stream.create({}, 'x'.repeat(100));
+        assert.equal((await stream.get()).body.length, 10);
+        assert.equal((await stream.poll('now')).status, 204);
+    });
+
+    test('without a secret it listens on loopback only', async () => {
+        for (const listen of ['0.0.0.0:0', '[::]:0']) {
+            assertRefusal(await run(['streams', '--listen', listen, '--data', freshDir()]), 2, /insecure|secret/);
+        }
+    });
+});
+
+describe('R17, K10: places', { timeout: 300_000 }, () => {
+    test('a port in use is refused in a sentence', async () => {
+        const holder = net.createServer().listen(0, '127.0.0.1');
+        await new Promise((done) => holder.once('listening', done));
+        const { port } = holder.address();
+        const result = await run(['streams', '--listen', `127.0.0.1:${port}`, '--data', freshDir()]);
+        holder.close();
+        assertRefusal(result, 1, new RegExp(`in use|${port}`));
+    });
+
+    test('a port that another arbe uses is refused too', async (t) => {
+        const server = await serverFor(t);
+        const result = await run(['streams', '--listen', `127.0.0.1:${server.port}`, '--data', freshDir()]);
+        assertRefusal(result, 1);
+        assert.equal((await request(server.base, 'GET', '/v1/stream/none')).status, 404);
+    });
+
+    test('a second process on the same directory is refused, the first goes on', async (t) => {
+        const server = await serverFor(t);
+        const stream = new Stream(server, 's', TEXT);
+        await stream.create({}, 'x');
+        const result = await run(['streams', '--listen', '127.0.0.1:0', '--data', server.dir]);
+        assertRefusal(result, 1, /another|use|lock/i);
+        await stream.append('y');
+        await server.crashAndRestart();
+        assert.equal((await stream.get()).text, 'xy', 'a kill leaves no lock behind');
+    });
+
+    test('directories that cannot be used', async () => {
+        const file = join(top, 'file');
+        writeFileSync(file, 'x');
+        for (const dir of [file, join(file, 'below'), '/proc/arbe-data', '/dev/null', join(top, 'a'.repeat(5000))]) {
+            assertRefusal(await run(['streams', '--listen', '127.0.0.1:0', '--data', dir]), 1);
+        }
+        rmSync(file);
+        if (process.getuid() === 0) {
+            const dir = join(top, 'locked');
+            chmodSync(top, 0o755);
+            mkdirSync(dir, { mode: 0o555 });
+            const result = await run(['streams', '--listen', '127.0.0.1:0', '--data', dir], { uid: 65534, gid: 65534 });
+            assert.notEqual(result.code, 0, 'another user cannot write there');
+            assert.match(result.stderr, /\S+ \S+/);
+            rmSync(dir, { recursive: true });
+        } else {
+            const dir = join(top, 'locked');
+            mkdirSync(dir, { mode: 0o555 });
+            assertRefusal(await run(['streams', '--listen', '127.0.0.1:0', '--data', dir]), 1);
+            rmSync(dir, { recursive: true });
+        }
+    });
+
+    test('a directory with other files in it is not taken over silently nor harmed', async () => {
+        const dir = freshDir();
+        mkdirSync(dir);
+        writeFileSync(join(dir, 'letter.txt'), 'dear');
+        const server = new Server([], { dir });
+        try {
+            await server.start();
+            await server.stop();
+        } catch {
+            server.expectGone();
+        }
+        assert.ok(existsSync(join(dir, 'letter.txt')));
+        rmSync(dir, { recursive: true });
+    });
+
+    test('secret files: missing, empty, fine with a line end', async (t) => {
+        assertRefusal(await streams(['--secret-file', join(top, 'none')]), 1);
+        const empty = join(top, 'empty');
+        for (const content of ['', '\n', '  \n']) {
+            writeFileSync(empty, content);
+            const result = await streams(['--secret-file', empty]);
+            assert.ok([1, 2].includes(result.code), JSON.stringify(content));
+        }
+        for (const [i, content] of ['secret-secret-secret', 'secret-secret-secret\n', 'secret-secret-secret\r\n'].entries()) {
+            const file = join(top, `secret-${i}`);
+            writeFileSync(file, content);
+            const server = await startServer(['--secret-file', file]);
+            t.after(() => server.dispose());
+            const reply = await request(server.base, 'GET', '/v1/stream/none', { headers: { Authorization: 'Bearer secret-secret-secret' } });
+            assert.equal(reply.status, 404, JSON.stringify(content));
+            assert.ok(!server.log.includes('secret-secret'), 'the secret is not in the log');
+        }
+    });
+
+    test('L18: what the log says is one line each, in text and in JSON', async (t) => {
+        const server = await startServer(['--log-format', 'json']);
+        t.after(() => server.dispose());
+        await new Stream(server, 'x%0Ay', TEXT).put().catch(() => {});
+        const lines = server.log.split('\n').filter((line) => line.startsWith('{'));
+        for (const line of lines) {
+            assert.doesNotThrow(() => JSON.parse(line), line);
+        }
+    });
+
+    test('/health answers', async (t) => {
+        const server = await serverFor(t);
+        const reply = await request(server.base, 'GET', '/health');
+        assert.equal(reply.status, 200);
+    });
+});

@@ -1,0 +1,112 @@
+// Builds and drives lib/faultfs.c, and mounts tiny file systems. What a machine
+// cannot do is said in a printed line, not passed over in silence.
+import { spawnSync } from 'node:child_process';
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { SANITIZER, eventually } from './wait.mjs';
+
+export function buildFaultLibrary() {
+    if (SANITIZER) {
+        console.log(`capability: no fault injection by LD_PRELOAD under ${SANITIZER}`);
+        return null;
+    }
+    const dir = mkdtempSync(join(tmpdir(), 'arbe-faultfs-'));
+    process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
+    const library = join(dir, 'faultfs.so');
+    const source = new URL('faultfs.c', import.meta.url).pathname;
+    const built = spawnSync('cc', ['-shared', '-fPIC', '-O1', '-o', library, source, '-ldl', '-lpthread'],
+                            { encoding: 'utf8' });
+    if (built.status !== 0) {
+        console.log(`capability: no fault injection, cc says: ${built.stderr ?? built.error}`);
+        return null;
+    }
+    return library;
+}
+
+let tag = 0;
+
+// The control file of one server.
+export class Faults {
+    constructor(library) {
+        this.dir = mkdtempSync(join(tmpdir(), 'arbe-faults-'));
+        this.control = join(this.dir, 'control');
+        this.hits = `${this.control}.hits`;
+        this.env = { LD_PRELOAD: library, FAULTFS_CTL: this.control };
+    }
+
+    // lines: "CALL PATH-PART ACTION [COUNT]"
+    set(...lines) {
+        const text = lines.map((line) => {
+            const [call, part, action, count = '0'] = line.split(' ');
+            return `${call} ${part} ${action} ${count} ${++tag}\n`;
+        });
+        writeFileSync(`${this.control}.new`, text.join(''));
+        rmSync(this.hits, { force: true });
+        renameSync(`${this.control}.new`, this.control);
+    }
+
+    clear() {
+        this.set();
+    }
+
+    hitCount() {
+        return existsSync(this.hits) ? readFileSync(this.hits, 'utf8').trimEnd().split('\n').length : 0;
+    }
+
+    async hit(count = 1) {
+        await eventually(`${count} faults were hit`, () => this.hitCount() >= count, { every: 2 });
+    }
+
+    dispose() {
+        rmSync(this.dir, { recursive: true, force: true });
+    }
+}
+
+// A file system of `size` in memory, or null where mounting is not allowed.
+export function mountTiny(size) {
+    const dir = mkdtempSync(join(tmpdir(), 'arbe-tiny-'));
+    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${size},mode=0700`, 'arbe-test', dir], { encoding: 'utf8' });
+    if (mounted.status !== 0) {
+        rmSync(dir, { recursive: true, force: true });
+        return null;
+    }
+    const tiny = {
+        dir,
+        unmount() {
+            spawnSync('umount', ['-l', dir]);
+            rmSync(dir, { recursive: true, force: true });
+            process.off('exit', tiny.unmount);
+        },
+    };
+    process.on('exit', tiny.unmount);
+    return tiny;
+}
+
+export function canMount() {
+    const tiny = mountTiny('1m');
+    if (tiny === null) {
+        console.log('capability: no full-disk tests, mounting a tmpfs is not allowed here');
+        return false;
+    }
+    tiny.unmount();
+    return true;
+}
+
+// Fills a file system to the last byte; the file's removal frees it.
+export function fillDisk(path) {
+    writeFileSync(path, '');
+    for (const size of [1 << 20, 1 << 16, 4096, 512, 1]) {
+        const block = Buffer.alloc(size, 'f');
+        for (;;) {
+            try {
+                appendFileSync(path, block);
+            } catch (error) {
+                if (error.code !== 'ENOSPC') {
+                    throw error;
+                }
+                break;
+            }
+        }
+    }
+}
