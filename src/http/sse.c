@@ -1,6 +1,7 @@
 /* Lines are found with memchr and copied whole. A payload that ends in a line end gets a last,
  * empty data line: a reader joins lines by LF, so that the bytes come back exactly (CR and CRLF
- * as LF). */
+ * as LF). A reader strips one space behind the colon, so a line that begins with one gets another;
+ * other lines get none, since there are clients that look for "data:" and the line's first byte. */
 #include "http/sse.h"
 
 #include <assert.h>
@@ -55,32 +56,52 @@ static const char *line_end(struct line_finder *f)
     return f->feed < f->carriage ? f->feed : f->carriage;
 }
 
-/* Appends a piece, beginning a new data line after each line end. *after_cr: the piece before ended
- * with CR, so that an LF here belongs to it. */
-static void append_lines(struct buf *out, struct slice piece, bool *after_cr)
+/* Where the payload stands between two pieces. */
+struct line_state {
+    bool
+        after_cr; /* the piece ended with CR, so that an LF at the start of the next belongs to it */
+    bool fresh;   /* nothing of the line was written yet */
+};
+
+/* Appends a part of a line. */
+static void append_part(struct buf *out, struct slice part, struct line_state *state)
+{
+    if (part.len == 0) {
+        return;
+    }
+    if (state->fresh && part.ptr[0] == ' ') {
+        buf_append_char(out, ' ');
+    }
+    state->fresh = false;
+    buf_append(out, part);
+}
+
+/* Appends a piece, beginning a new data line after each line end. */
+static void append_lines(struct buf *out, struct slice piece, struct line_state *state)
 {
     struct line_finder f = {.at = piece.ptr, .end = piece.ptr + piece.len};
 
     if (piece.len == 0) {
         return;
     }
-    if (*after_cr && *f.at == '\n') {
+    if (state->after_cr && *f.at == '\n') {
         f.at++;
     }
-    *after_cr = false;
+    state->after_cr = false;
     f.feed = find(f.at, f.end, '\n');
     f.carriage = find(f.at, f.end, '\r');
     for (;;) {
         const char *stop = line_end(&f);
 
-        buf_append(out, (struct slice){f.at, (size_t)(stop - f.at)});
+        append_part(out, (struct slice){f.at, (size_t)(stop - f.at)}, state);
         if (stop == f.end) {
             return;
         }
-        buf_append(out, SLICE("\ndata: "));
+        buf_append(out, SLICE("\ndata:"));
+        state->fresh = true;
         f.at = stop + 1;
         if (*stop == '\r') {
-            *after_cr = f.at == f.end;
+            state->after_cr = f.at == f.end;
             f.at += f.at < f.end && *f.at == '\n' ? 1 : 0;
         }
     }
@@ -88,17 +109,17 @@ static void append_lines(struct buf *out, struct slice piece, bool *after_cr)
 
 static void append_text(struct buf *out, const struct slice *pieces, size_t piece_count)
 {
-    bool after_cr = false;
+    struct line_state state = {.fresh = true};
 
     for (size_t i = 0; i < piece_count; i++) {
-        append_lines(out, pieces[i], &after_cr);
+        append_lines(out, pieces[i], &state);
     }
 }
 
 /* Stored messages each end with a comma; the last one makes way for the bracket. */
 static void append_json(struct buf *out, const struct slice *pieces, size_t piece_count)
 {
-    bool after_cr = false;
+    struct line_state state = {.fresh = false};
 
     buf_append_char(out, '[');
     while (piece_count > 0 && pieces[piece_count - 1].len == 0) {
@@ -110,7 +131,7 @@ static void append_json(struct buf *out, const struct slice *pieces, size_t piec
         if (i + 1 == piece_count && piece.ptr[piece.len - 1] == ',') {
             piece.len--;
         }
-        append_lines(out, piece, &after_cr);
+        append_lines(out, piece, &state);
     }
     buf_append_char(out, ']');
 }
@@ -163,7 +184,7 @@ void sse_append_data(struct buf *out, enum sse_encoding encoding, const struct s
     }
     /* One allocation for the usual event. */
     (void)buf_reserve(out, (encoding == SSE_BASE64 ? BASE64_LEN(total) : total) + FRAME_BYTES);
-    buf_append(out, SLICE("event: data\ndata: "));
+    buf_append(out, SLICE("event: data\ndata:"));
     if (encoding == SSE_TEXT) {
         append_text(out, pieces, piece_count);
     } else if (encoding == SSE_JSON) {
@@ -177,7 +198,7 @@ void sse_append_data(struct buf *out, enum sse_encoding encoding, const struct s
 void sse_append_control(struct buf *out, const struct sse_control *control)
 {
     /* Offset tokens are ours and need no escapes. */
-    buf_append(out, SLICE("event: control\ndata: {\"streamNextOffset\":\""));
+    buf_append(out, SLICE("event: control\ndata:{\"streamNextOffset\":\""));
     buf_append(out, control->next);
     buf_append_char(out, '"');
     if (!control->closed) {

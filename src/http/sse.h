@@ -1,7 +1,7 @@
 /* Server-sent events as PROTOCOL.md 5.8 frames them: each data event is followed by its control
- * event, each line is "data: " and the line, so that one stripped space gives the line back. CR,
- * LF and CRLF in the payload all end a line, so that nothing in it can forge an event. Builders
- * into a buffer. */
+ * event, each line is "data:" and the line, with a space between when the line begins with one, so
+ * that a reader, which strips one space, gets the line back. CR, LF and CRLF in the payload all end
+ * a line, so that nothing in it can forge an event. Builders into a buffer. */
 #ifndef ARBE_HTTP_SSE_H
 #define ARBE_HTTP_SSE_H
 

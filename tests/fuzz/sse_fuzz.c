@@ -36,13 +36,15 @@ static size_t read_data(struct slice frame, char *to)
     assert(slice_split(&rest, '\n', &line));
     assert(slice_equal(line, SLICE("event: data")));
     while (slice_split(&rest, '\n', &line) && line.len > 0) {
-        assert(slice_starts_with(line, SLICE("data: ")));
+        assert(slice_starts_with(line, SLICE("data:")));
+        size_t skip = slice_starts_with(line, SLICE("data: ")) ? 6 : 5;
+
         if (!first) {
             to[len++] = '\n';
         }
         first = false;
-        memcpy(to + len, line.ptr + 6, line.len - 6);
-        len += line.len - 6;
+        memcpy(to + len, line.ptr + skip, line.len - skip);
+        len += line.len - skip;
     }
     assert(rest.ptr != NULL && rest.len == 0);
     return len;

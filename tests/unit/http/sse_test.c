@@ -111,6 +111,7 @@ static void test_text_comes_back(void **state)
     expect_text(SLICE("\n"), SLICE("\n"));
     expect_text(SLICE("\n\n\nx\n\n"), SLICE("\n\n\nx\n\n"));
     expect_text(SLICE(" leading and trailing "), SLICE(" leading and trailing "));
+    expect_text(SLICE("  code\n    more\n \nx y"), SLICE("  code\n    more\n \nx y"));
     expect_text(SLICE("a\r\nb\rc\n\rd\r\r\ne\r"), SLICE("a\nb\nc\n\nd\n\ne\n"));
     expect_text(SLICE("nul\0byte"), SLICE("nul\0byte"));
     expect_text(SLICE("\xef\xbb\xbf\xc3\xa9:"), SLICE("\xef\xbb\xbf\xc3\xa9:"));
@@ -187,15 +188,14 @@ static void test_control(void **state)
     (void)state;
     expect_control((struct sse_control){.next = SLICE("1_2"), .cursor = 7},
                    "event: control\n"
-                   "data: {\"streamNextOffset\":\"1_2\",\"streamCursor\":\"7\"}\n\n");
+                   "data:{\"streamNextOffset\":\"1_2\",\"streamCursor\":\"7\"}\n\n");
     expect_control(
         (struct sse_control){.next = SLICE("1"), .cursor = 0, .up_to_date = true},
         "event: control\n"
-        "data: {\"streamNextOffset\":\"1\",\"streamCursor\":\"0\",\"upToDate\":true}\n\n");
-    expect_control(
-        (struct sse_control){.next = SLICE("1"), .cursor = 7, .closed = true},
-        "event: control\n"
-        "data: {\"streamNextOffset\":\"1\",\"upToDate\":true,\"streamClosed\":true}\n\n");
+        "data:{\"streamNextOffset\":\"1\",\"streamCursor\":\"0\",\"upToDate\":true}\n\n");
+    expect_control((struct sse_control){.next = SLICE("1"), .cursor = 7, .closed = true},
+                   "event: control\n"
+                   "data:{\"streamNextOffset\":\"1\",\"upToDate\":true,\"streamClosed\":true}\n\n");
 }
 
 /* A heartbeat is seen by proxies and by no reader. */
