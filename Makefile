@@ -81,7 +81,7 @@ $(B)/tests/$(1)/%$(2): $(B)/obj/tests/$(1)/%$(3) $(4) $(B)/core.a
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(ALL_LDFLAGS) $(5) -o $$@ $$(filter-out %.a,$$^) $(B)/core.a $(6) $$(LDLIBS)
 endef
-$(eval $(call test_program,unit,_test,_test.o,$(call HELP,unit) $(call HELP,sim),,-lcmocka))
+$(eval $(call test_program,unit,_test,_test.o,$(call HELP,unit) $(filter %/libfakedisk.o %/libfakefile.o,$(call HELP,sim)),,-lcmocka))
 $(eval $(call test_program,sim,_sim,_sim.o,$(call HELP,sim),,-lcmocka))
 $(eval $(call test_program,fuzz,_replay,_fuzz.o,$(B)/obj/tests/fuzz/replay_main.o $(call HELP,fuzz)))
 $(eval $(call test_program,fuzz,_fuzz,_fuzz.o,$(call HELP,fuzz),-fsanitize=fuzzer))
