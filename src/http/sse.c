@@ -58,9 +58,8 @@ static const char *line_end(struct line_finder *f)
 
 /* Where the payload stands between two pieces. */
 struct line_state {
-    bool
-        after_cr; /* the piece ended with CR, so that an LF at the start of the next belongs to it */
-    bool fresh;   /* nothing of the line was written yet */
+    bool after_cr; /* the piece ended with CR; an LF at the start of the next belongs to it */
+    bool fresh;    /* nothing of the line was written yet */
 };
 
 /* Appends a part of a line. */
