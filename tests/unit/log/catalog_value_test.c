@@ -136,7 +136,7 @@ static void test_small_values(void **state)
     assert_int_equal(catalog_decode_extent(s, STREAM_OFFSET_MAX + 1, &out), ERR_CORRUPT);
     bytes_put_u32(bytes + 16, 0);
     assert_int_equal(catalog_decode_extent(s, 5, &out), ERR_CORRUPT);
-    bytes_put_u32(bytes + 16, EXTENT_BYTES_MAX + 1);
+    bytes_put_u32(bytes + 16, EXTENT_MESSAGE_BYTES_MAX + 1);
     assert_int_equal(catalog_decode_extent(s, 5, &out), ERR_CORRUPT);
     s.len--;
     assert_int_equal(catalog_decode_extent(s, 5, &out), ERR_CORRUPT);
