@@ -137,9 +137,10 @@ void producers_clear_gone(struct producers *p, size_t count)
         free(p->gone[i]);
     }
     p->gone_count -= count;
-    memmove(p->gone, p->gone + count, p->gone_count * sizeof(p->gone[0]));
     if (p->gone_count == 0) {
         free(p->gone);
         p->gone = NULL;
+        return;
     }
+    memmove(p->gone, p->gone + count, p->gone_count * sizeof(p->gone[0]));
 }
