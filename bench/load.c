@@ -75,7 +75,7 @@ static const unsigned kind_weights[KIND_COUNT] = {
 
 struct tally {
     uint64_t good;       /* answers 2xx or 304 */
-    uint64_t expected;   /* other answers that the mix brings about: 404, 409, 410 */
+    uint64_t expected;   /* other answers that the mix brings about: 404, 409, 410, stale 400 */
     uint64_t refused;    /* 429, 503: the server had enough */
     uint64_t unexpected; /* anything else */
     struct hist time;    /* from the request's first byte to the answer's last */
@@ -310,6 +310,13 @@ static void request_start(struct connection *conn)
     conn->sent_ns = now_ns();
 }
 
+/* A reader may ask with an offset of the stream that was there before: no place in this one. */
+static bool stale_refused(const struct connection *conn)
+{
+    bool reads = conn->kind == KIND_READ || kind_waits(conn->kind);
+    return reads && conn->reply.status == 400 && conn->load->options.chosen[KIND_RECREATE];
+}
+
 static void answer_count(struct connection *conn)
 {
     struct tally *tally = &conn->load->tallies[conn->kind];
@@ -317,7 +324,7 @@ static void answer_count(struct connection *conn)
     hist_entry_add(&tally->time, (now_ns() - conn->sent_ns) / 1000);
     if (status / 100 == 2 || status == 304) {
         tally->good++;
-    } else if (status == 404 || status == 409 || status == 410) {
+    } else if (status == 404 || status == 409 || status == 410 || stale_refused(conn)) {
         tally->expected++;
     } else if (status == 429 || status == 503) {
         tally->refused++;
