@@ -16,7 +16,9 @@
 /* What an append needs from step to step. */
 struct append {
     struct message_batch batch;
-    int invalid; /* the request is malformed: 0, or the error, its sentence in the result */
+    int invalid;       /* the request is malformed: 0, or the error, its sentence in the result */
+    int bad_body;      /* the body is no message of this stream: likewise, sentence in `why` */
+    struct errmsg why; /* told unless there is a worse reason */
 };
 
 /* What has been made ready for one record. */
@@ -165,6 +167,10 @@ static int check(struct stream_op *op, struct stream *s, const struct append *a,
         (void)err_set(&op->result.msg, ERR_CONFLICT, "Content-Type differs from the stream's %.*s",
                       (int)s->media->len, s->media->text);
         return op_answer_after(op, s, ERR_CONFLICT);
+    }
+    if (a->bad_body < 0) {
+        op->result.msg = a->why;
+        return op_answer(op, a->bad_body);
     }
     if (r->producer.id.len > 0 && (code = judge_producer(op, s, known)) != STREAM_PENDING) {
         return code;
@@ -361,8 +367,8 @@ static int append_prepare(struct stream_op *op)
     op->step = append_run;
     a->invalid = check_request(r, &op->result.msg);
     if (a->invalid == 0 && r->body.len > 0) {
-        a->invalid = message_prepare(&a->batch, op->stream->media->json, r->body, r->body_block,
-                                     false, &op->result.msg);
+        a->bad_body = message_prepare(&a->batch, op->stream->media->json, r->body, r->body_block,
+                                      false, &a->why);
     }
     return OP_NEXT;
 }
