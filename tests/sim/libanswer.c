@@ -175,14 +175,15 @@ static bool settled(const struct world *w, const struct request *r, const struct
         return true;
     }
     if (v->version) {
-        return v->version->end <= w->durable;
+        return v->version->expired || v->version->end <= w->durable;
     }
+    const char *about = r->said.source ? r->said.source : r->said.name;
     for (size_t i = w->model.count; i > 0; i--) {
         const struct model_stream *s = w->model.streams[i - 1];
-        const struct model_version *gone = strcmp(s->name, r->said.name) == 0 ? model_at(s, moment)
-                                                                              : NULL;
+        bool named = strcmp(s->name, about) == 0;
+        const struct model_version *gone = named ? model_at(s, moment) : NULL;
         if (gone) {
-            return gone->end <= w->durable;
+            return gone->expired || gone->end <= w->durable;
         }
     }
     return true;

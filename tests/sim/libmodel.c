@@ -515,6 +515,7 @@ static void apply_delete(struct model *m, const struct record *r, int64_t now_ms
     CHECK(d->soft == (v->fork_refs > 0), "%s has %u forks, and soft is %d", s->name, v->fork_refs,
           d->soft);
     v->life = d->soft ? MODEL_SOFT : MODEL_GONE;
+    v->expired = d->expired;
     uint32_t cascade = 0;
     stream_id released = 0;
     while (v->life == MODEL_GONE && s->source) {

@@ -43,6 +43,7 @@ struct model_version {
     uint64_t tail;
     bool closed;
     enum model_life life;
+    bool expired; /* that is why it is not alive: it stays so, whatever becomes of the record */
     unsigned fork_refs;
     int64_t accessed_ms; /* last logged access */
     struct model_producer producers[MODEL_PRODUCERS];
