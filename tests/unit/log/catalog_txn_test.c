@@ -1,0 +1,297 @@
+#include "log/catalog_txn.c"
+
+#include "unit/log/catalog_fixture.h"
+
+static struct extent make_extent(uint64_t start, uint32_t len, pack_id pack, uint64_t at)
+{
+    return (struct extent){
+        .start = start, .len = len, .marks_len = 2, .pack = pack, .at = at, .crc = 7};
+}
+
+static struct fixture_pack last_pack(struct catalog_fixture *f)
+{
+    struct fixture_pack p = {0};
+    assert_int_equal(catalog_each_pack(f->catalog, fixture_last_pack, &p), 0);
+    return p;
+}
+
+/* An aborted transaction, and one that the disk refuses to commit, leave nothing. */
+static void test_nothing_without_commit(void **state)
+{
+    (void)state;
+    struct catalog_fixture f;
+    fixture_init(&f);
+    struct stream_meta meta = fixture_meta(1, "a", 0);
+    struct catalog_txn *t = fixture_begin(&f);
+    catalog_put_stream(t, &meta);
+    catalog_abort(t);
+    fakedisk_fail(f.disk, CALL_COMMIT, 0, ERR_NOSPC, false);
+    t = fixture_begin(&f);
+    catalog_put_stream(t, &meta);
+    assert_int_equal(catalog_commit(t), ERR_NOSPC);
+    stream_id id = 0;
+    assert_int_equal(catalog_find(f.catalog, meta.name, &id), ERR_NOTFOUND);
+    fixture_put(&f, &meta);
+    assert_int_equal(catalog_find(f.catalog, meta.name, &id), 0);
+    fixture_finish(&f);
+}
+
+/* The first failure of a transaction sticks, and the commit returns it. */
+static void test_sticky_error(void **state)
+{
+    (void)state;
+    struct catalog_fixture f;
+    fixture_init(&f);
+    struct catalog_txn *t = fixture_begin(&f);
+    struct extent e = make_extent(0, 10, 1, 112);
+    catalog_add_extent(t, 1, &e);
+    e.start = 11; /* a gap */
+    catalog_add_extent(t, 1, &e);
+    struct stream_meta meta = fixture_meta(1, "a", 0);
+    catalog_put_stream(t, &meta);
+    assert_int_equal(catalog_replace_extents(t, 1, &e), ERR_CORRUPT);
+    assert_int_equal(catalog_commit(t), ERR_CORRUPT);
+    assert_int_equal(catalog_count(f.catalog), 0);
+    fixture_finish(&f);
+}
+
+/* A name belongs to the newest stream that bears it, whatever the order of writing; dropping an
+ * older one does not take it away. */
+static void test_names(void **state)
+{
+    (void)state;
+    struct catalog_fixture f;
+    fixture_init(&f);
+    struct stream_meta old = fixture_meta(1, "a", 0);
+    struct stream_meta new = fixture_meta(2, "a", 0);
+    fixture_put(&f, &old);
+    fixture_put(&f, &new);
+    fixture_put(&f, &old);
+    stream_id id = 0;
+    assert_int_equal(catalog_find(f.catalog, old.name, &id), 0);
+    assert_int_equal(id, 2);
+    struct catalog_txn *t = fixture_begin(&f);
+    catalog_drop_stream(t, 1);
+    assert_int_equal(catalog_commit(t), 0);
+    assert_int_equal(catalog_find(f.catalog, old.name, &id), 0);
+    assert_int_equal(id, 2);
+    t = fixture_begin(&f);
+    catalog_drop_stream(t, 2);
+    catalog_drop_stream(t, 99);
+    assert_int_equal(catalog_commit(t), 0);
+    assert_int_equal(catalog_find(f.catalog, old.name, &id), ERR_NOTFOUND);
+    fixture_finish(&f);
+}
+
+/* A dropped stream leaves no entry in any table, and its pack has no live bytes. */
+static void test_drop_leaves_nothing(void **state)
+{
+    (void)state;
+    struct catalog_fixture f;
+    fixture_init(&f);
+    struct catalog_txn *t = fixture_begin(&f);
+    struct stream_meta meta = fixture_meta(1, "a", 300);
+    meta.expires_at_ms = 5;
+    for (uint32_t i = 0; i < 30; i++) {
+        struct extent e = make_extent(i * 10, 10, 1, 112 + i * 60);
+        struct producer_meta p = {.id = {(char[]){(char)('a' + i % 26), (char)('0' + i / 26)}, 2}};
+        catalog_add_extent(t, 1, &e);
+        catalog_put_producer(t, 1, &p);
+    }
+    catalog_put_stream(t, &meta);
+    catalog_put_pack(t, 1, 2000);
+    assert_int_equal(catalog_commit(t), 0);
+    struct fixture_pack p = last_pack(&f);
+    assert_int_equal(p.live, 30 * (PACK_EXTENT_HEADER_BYTES + 12));
+    assert_int_equal(p.total, 2000);
+    t = fixture_begin(&f);
+    catalog_drop_stream(t, 1);
+    assert_int_equal(catalog_commit(t), 0);
+    p = last_pack(&f);
+    assert_int_equal(p.live, 0);
+    MDB_txn *txn = NULL;
+    assert_int_equal(mdb_txn_begin(f.catalog->env, NULL, MDB_RDONLY, &txn), 0);
+    for (unsigned i = 0; i < TABLE_COUNT; i++) {
+        MDB_stat stat;
+        assert_int_equal(mdb_stat(txn, f.catalog->tables[i], &stat), 0);
+        assert_int_equal(stat.ms_entries, i == TABLE_META || i == TABLE_PACKS ? 1 : 0);
+    }
+    mdb_txn_abort(txn);
+    t = fixture_begin(&f);
+    catalog_del_pack(t, 1);
+    catalog_del_pack(t, 44);
+    assert_int_equal(catalog_commit(t), 0);
+    assert_int_equal(last_pack(&f).id, 0);
+    fixture_finish(&f);
+}
+
+/* A neighbour with the next id is not touched by a drop. */
+static void test_drop_spares_neighbours(void **state)
+{
+    (void)state;
+    struct catalog_fixture f;
+    fixture_init(&f);
+    struct catalog_txn *t = fixture_begin(&f);
+    for (stream_id id = 1; id <= 3; id++) {
+        struct extent e = make_extent(0, 10, 1, id * 112);
+        struct producer_meta p = {.id = SLICE("p")};
+        char name[] = {(char)('a' + id), '\0'};
+        struct stream_meta meta = fixture_meta(id, name, 10);
+        catalog_add_extent(t, id, &e);
+        catalog_put_producer(t, id, &p);
+        catalog_put_stream(t, &meta);
+    }
+    catalog_drop_stream(t, 2);
+    assert_int_equal(catalog_commit(t), 0);
+    for (stream_id id = 1; id <= 3; id += 2) {
+        struct catalog_stream s;
+        assert_int_equal(catalog_load(f.catalog, id, &s), 0);
+        assert_int_equal(s.extent_count + s.producer_count, 2);
+        catalog_stream_finish(&s);
+    }
+    assert_int_equal(last_pack(&f).live, 2 * (PACK_EXTENT_HEADER_BYTES + 12));
+    fixture_finish(&f);
+}
+
+/* A pack with live bytes cannot be forgotten. */
+static void test_live_pack_stays(void **state)
+{
+    (void)state;
+    struct catalog_fixture f;
+    fixture_init(&f);
+    struct catalog_txn *t = fixture_begin(&f);
+    struct extent e = make_extent(0, 10, 1, 112);
+    catalog_add_extent(t, 1, &e);
+    catalog_del_pack(t, 1);
+    assert_int_equal(catalog_commit(t), ERR_CORRUPT);
+    fixture_finish(&f);
+}
+
+static int count_extents(void *context, stream_id id, const struct extent *e)
+{
+    (void)id; /* there is one stream */
+    (void)e;  /* only counted */
+    ++*(unsigned *)context;
+    return 0;
+}
+
+/* Extents are replaced only if the new one exactly covers whole ones; the live bytes move with
+ * it. */
+static void test_replace(void **state)
+{
+    (void)state;
+    struct catalog_fixture f;
+    fixture_init(&f);
+    struct catalog_txn *t = fixture_begin(&f);
+    struct stream_meta meta = fixture_meta(1, "a", 40);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct extent e = make_extent(i * 10, 10, 1, 112 + i * 60);
+        catalog_add_extent(t, 1, &e);
+    }
+    catalog_put_stream(t, &meta);
+    assert_int_equal(catalog_commit(t), 0);
+    t = fixture_begin(&f);
+    const struct extent wrong[] = {
+        make_extent(5, 15, 2, 112),  /* begins inside of one */
+        make_extent(10, 15, 2, 112), /* ends inside of one */
+        make_extent(30, 20, 2, 112), /* goes beyond */
+        make_extent(50, 10, 2, 112), /* is behind all */
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+        assert_int_equal(catalog_replace_extents(t, 1, &wrong[i]), ERR_NOTFOUND);
+    }
+    assert_int_equal(catalog_replace_extents(t, 9, &wrong[1]), ERR_NOTFOUND);
+    struct extent good = make_extent(10, 20, 2, 112);
+    assert_int_equal(catalog_replace_extents(t, 1, &good), 0);
+    assert_int_equal(catalog_commit(t), 0);
+    struct catalog_stream s;
+    assert_int_equal(catalog_load(f.catalog, 1, &s), 0);
+    assert_int_equal(s.extent_count, 3);
+    assert_int_equal(s.extents[1].pack, 2);
+    assert_int_equal(s.extents[1].len, 20);
+    catalog_stream_finish(&s);
+    unsigned count = 0;
+    assert_int_equal(catalog_each_extent(f.catalog, 1, count_extents, &count), 0);
+    assert_int_equal(count, 2);
+    count = 0;
+    assert_int_equal(catalog_each_stream_extent(f.catalog, 1, count_extents, &count), 0);
+    assert_int_equal(count, 3);
+    assert_int_equal(last_pack(&f).live, PACK_EXTENT_HEADER_BYTES + 22);
+    fixture_finish(&f);
+}
+
+/* An extent that is there already is left alone, so a flush may be repeated. */
+static void test_add_twice(void **state)
+{
+    (void)state;
+    struct catalog_fixture f;
+    fixture_init(&f);
+    struct catalog_txn *t = fixture_begin(&f);
+    struct extent e = make_extent(0, 10, 1, 112);
+    struct extent again = make_extent(0, 10, 2, 112);
+    catalog_add_extent(t, 1, &e);
+    catalog_add_extent(t, 1, &again);
+    assert_int_equal(catalog_commit(t), 0);
+    assert_int_equal(last_pack(&f).id, 1);
+    fixture_finish(&f);
+}
+
+/* Producers are overwritten and removed one by one. */
+static void test_producers(void **state)
+{
+    (void)state;
+    struct catalog_fixture f;
+    fixture_init(&f);
+    struct catalog_txn *t = fixture_begin(&f);
+    struct stream_meta meta = fixture_meta(1, "a", 0);
+    struct producer_meta p = {.id = SLICE("p"), .epoch = 1, .seq = 1};
+    struct producer_meta q = {.id = SLICE("q"), .epoch = 1, .seq = 1};
+    catalog_put_stream(t, &meta);
+    catalog_put_producer(t, 1, &p);
+    catalog_put_producer(t, 1, &q);
+    p.seq = 2;
+    catalog_put_producer(t, 1, &p);
+    catalog_del_producer(t, 1, SLICE("q"));
+    catalog_del_producer(t, 1, SLICE("unknown"));
+    assert_int_equal(catalog_commit(t), 0);
+    struct catalog_stream s;
+    assert_int_equal(catalog_load(f.catalog, 1, &s), 0);
+    assert_int_equal(s.producer_count, 1);
+    assert_int_equal(s.producers[0].seq, 2);
+    catalog_stream_finish(&s);
+    fixture_finish(&f);
+}
+
+/* Clearing forgets everything but the state it is given. */
+static void test_clear(void **state)
+{
+    (void)state;
+    struct catalog_fixture f;
+    fixture_init(&f);
+    struct stream_meta meta = fixture_meta(1, "a", 0);
+    fixture_put(&f, &meta);
+    struct catalog_state s = f.state;
+    s.epoch = 3;
+    assert_int_equal(catalog_clear(f.catalog, &s), 0);
+    assert_int_equal(catalog_count(f.catalog), 0);
+    fixture_reopen(&f);
+    assert_int_equal(f.state.epoch, 3);
+    fixture_finish(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_without_commit),
+        cmocka_unit_test(test_sticky_error),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_drop_leaves_nothing),
+        cmocka_unit_test(test_drop_spares_neighbours),
+        cmocka_unit_test(test_live_pack_stays),
+        cmocka_unit_test(test_replace),
+        cmocka_unit_test(test_add_twice),
+        cmocka_unit_test(test_producers),
+        cmocka_unit_test(test_clear),
+    };
+    return UNIT_RUN(tests);
+}
