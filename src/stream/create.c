@@ -359,6 +359,12 @@ static int create_claimed(struct stream_op *op)
 
 static int create_target(struct stream_op *op);
 
+/* Looks again once more is durable; ERR_UNKNOWN when nothing more ever will be. */
+static int wait_gone(struct stream_op *op)
+{
+    return op_refused(op->worker->engine) < 0 ? answer(op, ERR_UNKNOWN) : op_wait_room(op);
+}
+
 /* A stream of that name is there, or was until now. */
 static int create_existing(struct stream_op *op)
 {
@@ -367,6 +373,9 @@ static int create_existing(struct stream_op *op)
     op_note(op);
     pthread_mutex_lock(&s->lock);
     int code = expiry_check(s, engine_now_ms(s->engine), &removal);
+    /* Until its deletion is durable the old stream keeps the name: should this creation be refused
+     * after all, readers would be told that there is none, which a crash could take back. */
+    bool going = code == ERR_NOTFOUND && removal == 0 && view_now(s)->life != LIFE_GONE;
     if (code == 0) {
         (void)answer_existing(op, s);
     } else if (code == ERR_GONE) {
@@ -383,6 +392,9 @@ static int create_existing(struct stream_op *op)
     }
     if (removal < 0) {
         return answer(op, removal);
+    }
+    if (going) {
+        return wait_gone(op);
     }
     code = table_replace(s->engine, s, op);
     if (code == ERR_AGAIN) {
