@@ -468,10 +468,19 @@ static int create_locate(struct stream_op *op)
         return create_target(op);
     }
     pthread_mutex_lock(&op->source->lock);
+    int removal;
+    int code = expiry_check(op->source, engine_now_ms(op->worker->engine), &removal);
     uint64_t tail = view_now(op->source)->tail;
     log_pos end = op->source->staged_end;
     pthread_mutex_unlock(&op->source->lock);
-    int code = resolve_anchor(r, tail, &c->anchor, &op->result.msg);
+    if (code == ERR_NOTFOUND) {
+        /* No word about offsets in a stream that is not there. */
+        op->end = end;
+        stream_unref(op->source);
+        op->source = NULL;
+        return create_target(op);
+    }
+    code = resolve_anchor(r, tail, &c->anchor, &op->result.msg);
     if (code < 0) {
         op->end = end;
         return answer(op, code);
