@@ -69,15 +69,17 @@ int expiry_check_visible(struct stream *s, int64_t now_ms)
     return due(s, now_ms) ? expiry_check(s, now_ms, &removal) : 0;
 }
 
-/* A renewal that cannot be logged now is logged by a later one; the slack covers what is lost. */
-static void log_touch(struct stream *s)
+/* A renewal that cannot be logged now is logged by a later one; the slack covers what is lost. What is
+ * logged is the true time: the stream's own idea of it may have the slack in it since it was loaded, and
+ * that must not add up from load to load. */
+static void log_touch(struct stream *s, int64_t now_ms)
 {
     struct stream_change *c = view_change(s);
     if (!c) {
         return;
     }
-    c->after.accessed_ms = s->accessed_ms;
-    struct record r = {.type = RECORD_TOUCH, .id = s->id, .touch = {.now_ms = s->accessed_ms}};
+    c->after.accessed_ms = now_ms;
+    struct record r = {.type = RECORD_TOUCH, .id = s->id, .touch = {.now_ms = now_ms}};
     struct store *store = s->engine->store;
     log_pos end;
     checkpoint_mark(s);
@@ -94,7 +96,7 @@ void expiry_touch(struct stream *s, int64_t now_ms)
     if (s->ttl_seconds == UINT64_MAX || s->staged.life != LIFE_ALIVE) {
         return;
     }
-    if (s->accessed_ms - s->staged.accessed_ms >= expiry_slack_ms(s->ttl_seconds)) {
-        log_touch(s);
+    if (now_ms - s->staged.accessed_ms >= expiry_slack_ms(s->ttl_seconds)) {
+        log_touch(s, now_ms);
     }
 }
