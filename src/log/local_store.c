@@ -469,6 +469,29 @@ static int format_paths(struct local_store *s, const struct store_config *config
     return 0;
 }
 
+/* Makes the entry of the data directory durable where it may be new. A parent that this user cannot
+ * read was not made by him, nor was the directory in it. */
+static int sync_parent(struct local_store *s)
+{
+    struct sys *sys = s->config.sys;
+    char parent[PATH_BYTES_MAX];
+    memcpy(parent, s->dir, sizeof(parent));
+    size_t len = strlen(parent);
+    while (len > 1 && parent[len - 1] == '/') {
+        parent[--len] = '\0';
+    }
+    char *slash = strrchr(parent, '/');
+    if (!slash) {
+        (void)snprintf(parent, sizeof(parent), ".");
+    } else if (slash == parent) {
+        parent[1] = '\0';
+    } else {
+        *slash = '\0';
+    }
+    int rc = sys->sync_dir(sys->context, parent);
+    return rc == ERR_PERM ? 0 : rc;
+}
+
 /* Makes and locks the directory. */
 static int take_dir(struct local_store *s, struct errmsg *msg)
 {
@@ -490,6 +513,7 @@ static int take_dir(struct local_store *s, struct errmsg *msg)
         rc = sys->mkdir(sys->context, s->catalog_path);
     }
     rc = rc ? rc : sys->sync_dir(sys->context, s->dir);
+    rc = rc ? rc : sync_parent(s);
     return rc ? err_set(msg, rc, "cannot make directories in %s: %s", s->dir, err_text(rc)) : 0;
 }
 
