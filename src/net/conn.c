@@ -33,10 +33,11 @@
 #define WRITES_PER_TURN    32                /* sends before others get their turn */
 #define WRITE_BYTES_TURN   ((size_t)4 * MIB) /* likewise */
 #define SENDFILE_BYTES_MAX ((size_t)512 * KIB)
-#define SEND_PIECES_MAX    16     /* memory pieces gathered in one send */
-#define COPY_BYTES_MIN     960u   /* room in a copy piece, for small ones to share */
-#define LINGER_MS          2000u  /* reading away after the last byte */
-#define FLUSH_MS           30000u /* sending what is left, without a deadline of the owner's */
+#define SEND_PIECES_MAX    16         /* memory pieces gathered in one send */
+#define COPY_BYTES_MIN     960u       /* room in a copy piece, for small ones to share */
+#define LINGER_MS          2000u      /* reading away after the last byte */
+#define LINGER_BYTES_MAX   (64 * MIB) /* likewise: a peer in the middle of a refused body reads on */
+#define FLUSH_MS           30000u     /* sending what is left, without a deadline of the owner's */
 
 enum todo {
     TODO_END = 1,     /* call `closed` with c->end */
@@ -728,7 +729,7 @@ static void read_away(struct conn *c)
             return;
         }
         c->drained_bytes += (uint32_t)receive(c, stack, sizeof(stack));
-        if (c->peer_closed || c->drained_bytes >= HTTP_BODY_DRAIN_BYTES_MAX) {
+        if (c->peer_closed || c->drained_bytes >= LINGER_BYTES_MAX) {
             end(c, CONN_END_SHUTDOWN);
         }
     }
