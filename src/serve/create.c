@@ -1,25 +1,42 @@
 /* PUT: create, or make sure that a stream with this configuration exists. */
 #include "serve/handlers.h"
 
+#include "base/number.h"
 #include "serve/fields.h"
 #include "serve/name.h"
 #include "serve/problem.h"
 
+#define HOST_BYTES_MAX 255
 #define LOCATION_BYTES_MAX \
     (4 * KIB) /* an encoded name is at most 1440 bytes, a host at most the rest */
 
-/* A Host that can be repeated in a URL: no byte that would end the authority. */
+static bool is_host_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_';
+}
+
+/* A Host that can be repeated in a URL: a name or an address, in brackets if it has colons, and a
+ * port (RFC 9110 section 7.2). Rarer forms are legal and get a Location without a host. */
 static bool is_host(struct slice host)
 {
-    for (size_t i = 0; i < host.len; i++) {
-        char c = host.ptr[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    size_t at = 0;
+    bool bracket = host.len > 0 && host.ptr[0] == '[';
+    uint64_t port = 0;
 
-        if (!plain && (c == '\0' || memchr(".-_:[]", c, 6) == NULL)) {
-            return false;
-        }
+    if (bracket) {
+        at++;
     }
-    return host.len > 0 && host.len < 512;
+    while (at < host.len && (is_host_char(host.ptr[at]) || (bracket && host.ptr[at] == ':'))) {
+        at++;
+    }
+    if (at == (bracket ? 1u : 0u) || at > HOST_BYTES_MAX ||
+        (bracket && (at == host.len || host.ptr[at++] != ']'))) {
+        return false;
+    }
+    return at == host.len || (host.ptr[at] == ':' &&
+                              number_parse_u64((struct slice){host.ptr + at + 1, host.len - at - 1},
+                                               65535, true, &port));
 }
 
 /* Absolute where it can be: from --public-url, else from the Host the client itself used. */

@@ -202,6 +202,11 @@ static void answer_name_error(struct exchange *x, int code, const struct errmsg 
     problem_answer(x, code == ERR_TOOBIG ? 414 : err_status(code), slice_of(msg->text));
 }
 
+static void answer_method(struct exchange *x)
+{
+    problem_answer(x, 405, SLICE("a stream knows GET, HEAD, PUT, POST, DELETE and OPTIONS"));
+}
+
 /* A request for a stream: everything below the root. */
 static void serve_stream(struct exchange *x, struct slice path, struct slice query)
 {
@@ -222,7 +227,7 @@ static void serve_stream(struct exchange *x, struct slice path, struct slice que
         return;
     }
     if (prepare == NULL) {
-        problem_answer(x, 405, SLICE("a stream knows GET, HEAD, PUT, POST, DELETE and OPTIONS"));
+        answer_method(x);
         return;
     }
     code = x->method == HTTP_GET ? query_parse(query, &x->query, &msg) : 0;
@@ -254,6 +259,8 @@ static void route(struct exchange *x)
     } else if (slice_equal(path, SLICE("/health")) &&
                (x->method == HTTP_GET || x->method == HTTP_HEAD)) {
         health_answer(x);
+    } else if (x->method == HTTP_OTHER) {
+        answer_method(x);
     } else {
         problem_answer(x, 404,
                        SLICE("there is nothing here; streams live under " NAME_ROOT
