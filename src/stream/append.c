@@ -1,6 +1,7 @@
-/* Appending and closing (PROTOCOL.md 5.2, 5.2.1, 5.3). Everything that can be refused is refused, and
- * everything that can fail has been prepared, before the one record is staged; only when that went
- * well does any state change. The order of the checks is that of PROTOCOL.md 5.2, error precedence. */
+/* Appending and closing (PROTOCOL.md 5.2, 5.2.1, 5.3). Everything that can be refused is refused,
+ * and everything that can fail has been prepared, before the one record is staged; only when that
+ * went well does any state change. The order of the checks is that of PROTOCOL.md 5.2, error
+ * precedence. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -90,7 +91,8 @@ static int refuse_gap(struct stream_op *op, struct stream *s, const struct produ
     res->seq_gap = true;
     res->producer_seq_received = op->append.producer.seq;
     res->producer_seq_expected = known ? known->staged.seq + 1 : 0;
-    (void)err_set(&res->msg, ERR_CONFLICT, "Producer-Seq leaves a gap: expected %llu, received %llu",
+    (void)err_set(&res->msg, ERR_CONFLICT,
+                  "Producer-Seq leaves a gap: expected %llu, received %llu",
                   (unsigned long long)res->producer_seq_expected,
                   (unsigned long long)res->producer_seq_received);
     return op_answer_after(op, s, ERR_CONFLICT);

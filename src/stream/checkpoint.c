@@ -1,21 +1,24 @@
-/* A checkpoint takes what is durable of every stream that changed. Its argument, in which P is the log
- * position that the store reads before it calls checkpoint_collect, and from which recovery will begin:
+/* A checkpoint takes what is durable of every stream that changed. Its argument, in which P is the
+ * log position that the store reads before it calls checkpoint_collect, and from which recovery
+ * will begin:
  *
- *   1. A stream is marked dirty before a record about it is staged, under the stream's lock. So for every
- *      record that ends at or before P its streams were marked before collect began, and each is taken
- *      by this checkpoint or was taken by one since.
- *   2. A stream is taken under its lock, as `visible` says after view_now: the exact state after all of
- *      its durable records, and so after all that end at or before P, and after no other. `applied`, the
- *      end of the last one, goes with it. Producers have a durable state of their own for the same reason.
- *   3. Recovery replays every record after P and skips for each stream those up to its `applied`. By 2
- *      none is applied twice and none is left out, though streams are taken at different moments.
+ *   1. A stream is marked dirty before a record about it is staged, under the stream's lock. So
+ *      for every record that ends at or before P its streams were marked before collect began, and
+ *      each is taken by this checkpoint or was taken by one since.
+ *   2. A stream is taken under its lock, as `visible` says after view_now: the exact state after
+ *      all of its durable records, and so after all that end at or before P, and after no other.
+ *      `applied`, the end of the last one, goes with it. Producers have a durable state of their
+ *      own for the same reason.
+ *   3. Recovery replays every record after P and skips for each stream those up to its `applied`.
+ *      By 2 none is applied twice and none is left out, though streams are taken at different
+ *      moments.
  *   4. A stream with records that are staged and not durable is marked again when it is taken.
  *
- * A record that speaks of several streams is applied to each by itself (replay.c), so it does not matter
- * that they are taken at different moments either.
+ * A record that speaks of several streams is applied to each by itself (replay.c), so it does not
+ * matter that they are taken at different moments either.
  *
- * Failure: nothing was lost, since memory and log still have everything: all streams of the checkpoint
- * are marked again. */
+ * Failure: nothing was lost, since memory and log still have everything: all streams of the
+ * checkpoint are marked again. */
 #include "stream/checkpoint.h"
 
 #include <assert.h>
@@ -52,8 +55,8 @@ static int by_id(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Moves the streams that are dirty now from the list to e->saving, with their references. Those marked
- * later stay: the list is in the order of marking. */
+/* Moves the streams that are dirty now from the list to e->saving, with their references. Those
+ * marked later stay: the list is in the order of marking. */
 static int take_dirty(struct engine *e)
 {
     assert(e->saving_count == 0);
@@ -180,7 +183,8 @@ static void join_cache(struct stream *s)
     pthread_mutex_unlock(&e->cache_lock);
 }
 
-/* Chunks come to hold bytes that are not saved, and cease to, without the count following at once. */
+/* Chunks come to hold bytes that are not saved, and cease to, without the count following at
+ * once. */
 static void count_cache(struct stream *s)
 {
     uint64_t bytes = tail_bytes_before(&s->tail, s->saved);

@@ -11,13 +11,19 @@ void checkpoint_mark(struct stream *s);
 /* Asks the store for a checkpoint, once until it begins. Any thread, without locks. */
 void checkpoint_ask(struct engine *e);
 
-/* The store's events. */
+/* store_events.collect: gives every dirty stream to `c`. */
 int checkpoint_collect(void *context, struct checkpoint *c);
+
+/* store_events.checkpointed; also called by collect when it fails. May be called twice. */
 void checkpoint_done(void *context, int code);
+
+/* store_events.extent_added and extent_replaced: streams not in memory do not care. */
 void checkpoint_extent_added(void *context, stream_id id, const struct extent *e);
+/* See above. */
 void checkpoint_extent_replaced(void *context, stream_id id, const struct extent *e);
 
-/* Drops bytes that are in packs too, until they are within the budget. Any thread, without locks. */
+/* Drops bytes that are in packs too, until they are within the budget. Any thread, without
+ * locks. */
 void checkpoint_trim_cache(struct engine *e);
 
 #endif

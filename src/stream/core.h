@@ -1,5 +1,5 @@
-/* The engine's own state, private to src/stream. Each group of fields says which lock guards it; the
- * order of locks is told in stream.h. */
+/* The engine's own state, private to src/stream. Each group of fields says which lock guards it;
+ * the order of locks is told in stream.h. */
 #ifndef ARBE_STREAM_CORE_H
 #define ARBE_STREAM_CORE_H
 
@@ -17,7 +17,7 @@ struct replay;
 /* A stream that changed with no operation waiting for it: its live readers are told once the log is
  * durable up to `end`. */
 struct publish_note {
-    struct list link; /* on the engine's publish list */
+    struct list link;      /* on the engine's publish list */
     struct stream *stream; /* referenced */
     log_pos end;
 };
@@ -65,14 +65,14 @@ struct engine {
     pthread_mutex_t keeper_lock; /* guards the fields below */
     pthread_cond_t keeper_wake;  /* to stop the housekeeping thread */
     bool keeper_stop;
-    bool keeper_started;         /* `keeper` runs */
+    bool keeper_started; /* `keeper` runs */
     pthread_t keeper;
-    struct task sweep_task;      /* on the loader while `sweeping` */
+    struct task sweep_task; /* on the loader while `sweeping` */
     bool sweeping;
-    unsigned shard_next;         /* where the next round begins */
-    int64_t wall_ms;             /* at the last round */
-    uint64_t mono_ms;            /* at the last round; 0: none yet */
-    uint64_t pause_until_ms;     /* monotonic; the clock jumped and nothing is swept before */
+    unsigned shard_next;     /* where the next round begins */
+    int64_t wall_ms;         /* at the last round */
+    uint64_t mono_ms;        /* at the last round; 0: none yet */
+    uint64_t pause_until_ms; /* monotonic; the clock jumped and nothing is swept before */
 };
 
 /* An attached event loop. Fields without a note belong to its thread. */

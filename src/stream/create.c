@@ -1,7 +1,7 @@
 /* Creating streams and forks (PROTOCOL.md 5.1 and 4.2). A fork's source is looked up first and its
- * offset found; then the name is looked up, and claimed if it is free: until the record is staged, or
- * refused, nobody else sees or creates a stream of that name. So there is no wait with a claim in
- * hand but the one for room in the log. */
+ * offset found; then the name is looked up, and claimed if it is free: until the record is staged,
+ * or refused, nobody else sees or creates a stream of that name. So there is no wait with a claim
+ * in hand but the one for room in the log. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -73,10 +73,11 @@ static int check_request(const struct stream_create_request *r, struct errmsg *m
     return 0;
 }
 
-/* ----------------------------------------------------------------- an existing stream of that name */
+/* ----------------------------------------------------------------- an existing stream of that
+ * name */
 
-/* Expiry that the request stands for: a fork's is its source's unless it says otherwise (the table of
- * PROTOCOL.md 4.2). */
+/* Expiry that the request stands for: a fork's is its source's unless it says otherwise (the table
+ * of PROTOCOL.md 4.2). */
 static void resolve_expiry(const struct stream_create_request *r, const struct stream *source,
                            uint64_t *ret_ttl_seconds, int64_t *ret_expires_at_ms)
 {
@@ -88,8 +89,8 @@ static void resolve_expiry(const struct stream_create_request *r, const struct s
     }
 }
 
-/* Under the lock of `s`; the anchor of a request without one is the source's tail, as it would be now,
- * or was when the fork was made. */
+/* Under the lock of `s`; the anchor of a request without one is the source's tail, as it would be
+ * now, or was when the fork was made. */
 static bool same_fork(const struct stream_op *op, const struct stream *s)
 {
     const struct stream_create_request *r = &op->create;
@@ -142,7 +143,8 @@ static int answer_existing(struct stream_op *op, struct stream *s)
     return op_answer_after(op, s, ERR_EXISTS);
 }
 
-/* ----------------------------------------------------------------------------------- a new stream */
+/* ----------------------------------------------------------------------------------- a new
+ * stream */
 
 /* Under the locks of stream and source: 0, or an error that rests on the source's state. */
 static int check_source(struct stream_op *op, struct stream *source, int64_t now_ms)
@@ -151,7 +153,8 @@ static int check_source(struct stream_op *op, struct stream *source, int64_t now
     int removal;
     int code = expiry_check(source, now_ms, &removal);
     if (code == ERR_GONE) {
-        return err_set(&op->result.msg, ERR_CONFLICT, "the source was deleted: fork another stream");
+        return err_set(&op->result.msg, ERR_CONFLICT,
+                       "the source was deleted: fork another stream");
     }
     if (code < 0) {
         return err_set(&op->result.msg, ERR_NOTFOUND, "there is no stream to fork of that name");
@@ -420,7 +423,8 @@ static int create_target(struct stream_op *op)
     return op_resolve(op, op->name, create_found);
 }
 
-/* ------------------------------------------------------------------------------------- the source */
+/* ------------------------------------------------------------------------------------- the
+ * source */
 
 static int after_locate(struct stream_op *op)
 {
@@ -444,8 +448,8 @@ static void locate_on_pool(struct task *task)
 }
 
 /* The fork offset that was asked for, as a position; without one the durable tail. */
-static int resolve_anchor(const struct stream_create_request *r, uint64_t tail, uint64_t *ret_anchor,
-                          struct errmsg *msg)
+static int resolve_anchor(const struct stream_create_request *r, uint64_t tail,
+                          uint64_t *ret_anchor, struct errmsg *msg)
 {
     uint64_t anchor = tail;
     if (r->has_fork_offset && r->fork_offset.kind != OFFSET_NOW) {
@@ -458,8 +462,8 @@ static int resolve_anchor(const struct stream_create_request *r, uint64_t tail, 
     return 0;
 }
 
-/* Finds where the fork begins. Only a sub-offset, or a position between messages that must be proved,
- * takes a look at the marks, which may be on disk. */
+/* Finds where the fork begins. Only a sub-offset, or a position between messages that must be
+ * proved, takes a look at the marks, which may be on disk. */
 static int create_locate(struct stream_op *op)
 {
     const struct stream_create_request *r = &op->create;

@@ -1,3 +1,4 @@
+/* Opening, closing, and who is attached: what the pieces of the engine have in common. */
 #include "stream/engine.h"
 
 #include <assert.h>

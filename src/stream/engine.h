@@ -1,13 +1,14 @@
-/* The streams engine: every stream of one data directory, shared by all workers. This header is what
- * servers and programs see of it; struct stream itself is private to src/stream.
+/* The streams engine: every stream of one data directory, shared by all workers. This header is
+ * what servers and programs see of it; struct stream itself is private to src/stream.
  *
- * Threads: a worker is one event loop. Every call that takes a worker is made on that worker's thread,
- * and its answers come on that thread. Nothing here blocks on the disk: what might is run on the pool
- * and answered later. Readers see only durable bytes, see view.
+ * Threads: a worker is one event loop. Every call that takes a worker is made on that worker's
+ * thread, and its answers come on that thread. Nothing here blocks on the disk: what might is run
+ * on the pool and answered later. Readers see only durable bytes, see view.
  *
- * Operations: fill a struct stream_op's request, call stream_start, and the answer is in op->result:
- * at once when it returns 0, later through op->done when it returns STREAM_PENDING. The op and all
- * that its request borrows must live until then; every op ends in bounded time, there is no cancel. */
+ * Operations: fill a struct stream_op's request, call stream_start, and the answer is in
+ * op->result: at once when it returns 0, later through op->done when it returns STREAM_PENDING.
+ * The op and all that its request borrows must live until then; every op ends in bounded time,
+ * there is no cancel. */
 #ifndef ARBE_STREAM_ENGINE_H
 #define ARBE_STREAM_ENGINE_H
 
@@ -53,6 +54,8 @@ struct engine_stats {
     uint64_t cache_bytes;    /* in memory and in packs */
     uint64_t waiters;        /* live readers */
 };
+
+/* A snapshot without a lock: each count is right at some moment of the call. */
 void engine_get_stats(const struct engine *e, struct engine_stats *ret_stats);
 
 /* Attaches an event loop. `post` runs tasks on it. ERR_NOMEM. */
@@ -177,17 +180,17 @@ struct stream_op {
 
     /* private */
     struct engine_worker *worker;
-    struct stream *stream;              /* what the operation is about; referenced */
-    struct stream *source;              /* create: the stream to fork; referenced */
-    struct list link;                   /* parked, waiting for room, or on a stream that is loading */
-    struct task task;                   /* brings the operation back to its worker */
-    int (*step)(struct stream_op *op);  /* what to do next: 0 or STREAM_PENDING */
-    log_pos end;                        /* the answer rests on what is durable up to here */
-    uint64_t notices;                   /* of the engine, when room was last asked for */
-    int found;                          /* result of the last look-up */
-    bool claims;                        /* the look-up claims a name that is free */
-    bool changed;                       /* a change was staged: live readers are told */
-    void *scratch;                      /* of the verb */
+    struct stream *stream; /* what the operation is about; referenced */
+    struct stream *source; /* create: the stream to fork; referenced */
+    struct list link;      /* parked, waiting for room, or on a stream that is loading */
+    struct task task;      /* brings the operation back to its worker */
+    int (*step)(struct stream_op *op); /* what to do next: 0 or STREAM_PENDING */
+    log_pos end;                       /* the answer rests on what is durable up to here */
+    uint64_t notices;                  /* of the engine, when room was last asked for */
+    int found;                         /* result of the last look-up */
+    bool claims;                       /* the look-up claims a name that is free */
+    bool changed;                      /* a change was staged: live readers are told */
+    void *scratch;                     /* of the verb */
 };
 
 /* Begins the operation. 0: answered, the result is there; STREAM_PENDING: op->done follows. */
@@ -196,13 +199,14 @@ int stream_start(struct engine_worker *w, struct stream_op *op) MUST_USE;
 /* Gives back what a page holds; accepts a zeroed page, and may be called twice. Any thread. */
 void stream_page_finish(struct stream_page *page);
 
-/* Whether bytes of a file piece are likely in the page cache; when not, pread them on the pool before
- * sending. Does not block. */
+/* Whether bytes of a file piece are likely in the page cache; when not, pread them on the pool
+ * before sending. Does not block. */
 bool stream_piece_resident(const struct stream_piece *piece, uint64_t from, size_t len);
 
-/* A live reader: a small struct on its stream. `wake` is called on the worker's thread when anything
- * beyond `from` is to be seen: bytes, closing, deletion. It is called once per registration, after
- * which the waiter is off the list; the reader reads again from its page's stream. */
+/* A live reader: a small struct on its stream. `wake` is called on the worker's thread when
+ * anything beyond `from` is to be seen: bytes, closing, deletion. It is called once per
+ * registration, after which the waiter is off the list; the reader reads again from its page's
+ * stream. */
 struct stream_waiter {
     void (*wake)(struct stream_waiter *waiter);
     uint64_t from; /* position the reader has reached */
@@ -212,22 +216,25 @@ struct stream_waiter {
     struct stream_watch *watch;
 };
 
-/* Registers the waiter at `stream` (referenced by a page the caller holds or held; the waiter holds
- * a reference of its own). 0: sleeping; STREAM_PENDING: there is something to read already, nothing was
- * registered; ERR_LIMIT: too many readers of this stream; ERR_NOMEM. */
+/* Registers the waiter at `stream` (referenced by a page the caller holds or held; the waiter
+ * holds a reference of its own). 0: sleeping; STREAM_PENDING: there is something to read already,
+ * nothing was registered; ERR_LIMIT: too many readers of this stream; ERR_NOMEM. */
 int stream_wait(struct engine_worker *w, struct stream *stream,
                 struct stream_waiter *waiter) MUST_USE;
 
 /* Takes the waiter off; it may be off already. */
 void stream_unwait(struct stream_waiter *waiter);
 
-/* References to a stream, for those that go on reading it. Any thread. */
+/* One more reference to a stream, for those that go on reading it. Any thread. */
 struct stream *stream_ref(struct stream *s);
+
+/* Gives a reference back. Any thread. Accepts NULL. */
 void stream_unref(struct stream *s);
 
 /* The newest encoded frame of a stream, shared by all who follow it live: the bytes of positions
  * [from, to) in the one live encoding that the stream's content type has. stream_frame_get gives a
- * reference to the frame that begins at `from` and its end, or NULL; stream_frame_put offers one. */
+ * reference to the frame that begins at `from` and its end, or NULL; stream_frame_put offers
+ * one. */
 struct block *stream_frame_get(struct stream *s, uint64_t from, uint64_t *ret_to, bool *ret_closed);
 void stream_frame_put(struct stream *s, uint64_t from, uint64_t to, bool closed,
                       struct block *frame);

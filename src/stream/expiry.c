@@ -1,3 +1,5 @@
+/* The deadline is looked at whenever a stream is met, never by a timer: the sweeper only meets
+ * those streams that nobody asks for. */
 #include "stream/expiry.h"
 
 #include <assert.h>
@@ -69,9 +71,9 @@ int expiry_check_visible(struct stream *s, int64_t now_ms)
     return due(s, now_ms) ? expiry_check(s, now_ms, &removal) : 0;
 }
 
-/* A renewal that cannot be logged now is logged by a later one; the slack covers what is lost. What is
- * logged is the true time: the stream's own idea of it may have the slack in it since it was loaded, and
- * that must not add up from load to load. */
+/* A renewal that cannot be logged now is logged by a later one; the slack covers what is lost.
+ * What is logged is the true time: the stream's own idea of it may have the slack in it since it
+ * was loaded, and that must not add up from load to load. */
 static void log_touch(struct stream *s, int64_t now_ms)
 {
     struct stream_change *c = view_change(s);

@@ -1,6 +1,7 @@
-/* When a stream ends by itself (PROTOCOL.md 5.1): one comparison for every path. Expires-At is fixed;
- * a TTL slides with reads and writes and stands still while somebody reads live. Whoever meets an
- * expired stream deletes it and goes on as if it were not there. The caller holds the stream's lock. */
+/* When a stream ends by itself (PROTOCOL.md 5.1): one comparison for every path. Expires-At is
+ * fixed; a TTL slides with reads and writes and stands still while somebody reads live. Whoever
+ * meets an expired stream deletes it and goes on as if it were not there. The caller holds the
+ * stream's lock. */
 #ifndef ARBE_STREAM_EXPIRY_H
 #define ARBE_STREAM_EXPIRY_H
 
@@ -9,13 +10,13 @@
 /* The moment from which the stream is expired; INT64_MAX: never as things are. */
 int64_t expiry_deadline(const struct stream *s);
 
-/* Whether writers find the stream: 0, ERR_NOTFOUND, or ERR_GONE when forks keep it. An expired one is
- * deleted; *ret_removal is 0 or why that could not be staged, in which case the stream is still said
- * not to be there, since its time is over. */
+/* Whether writers find the stream: 0, ERR_NOTFOUND, or ERR_GONE when forks keep it. An expired one
+ * is deleted; *ret_removal is 0 or why that could not be staged, in which case the stream is still
+ * said not to be there, since its time is over. */
 int expiry_check(struct stream *s, int64_t now_ms, int *ret_removal);
 
-/* Whether readers find it: the same by what is durable, and ERR_AGAIN when no record of it is durable
- * yet. */
+/* Whether readers find it: the same by what is durable, and ERR_AGAIN when no record of it is
+ * durable yet. */
 int expiry_check_visible(struct stream *s, int64_t now_ms);
 
 /* Renews a sliding TTL. Logs it when the log's idea is older than an eighth of the TTL. */

@@ -1,7 +1,7 @@
-/* A stream is loaded into the placeholder of its name, is listed by id, and is live: in this order, so
- * that compactions, which speak of ids, find it as soon as it holds extents. One that was told between
- * the look into the catalog and the listing would be missed: `extent_generation` counts what was told,
- * and when it moved meanwhile, the load is done again. */
+/* A stream is loaded into the placeholder of its name, is listed by id, and is live: in this
+ * order, so that compactions, which speak of ids, find it as soon as it holds extents. One that
+ * was told between the look into the catalog and the listing would be missed: `extent_generation`
+ * counts what was told, and when it moved meanwhile, the load is done again. */
 #include "stream/load.h"
 
 #include <assert.h>
@@ -192,8 +192,8 @@ static int take_placeholder(struct engine *e, struct slice name, struct stream *
     return table_adopt(e, name, ret_placeholder);
 }
 
-/* Sources have lower ids than their forks, so the descent ends even in a damaged catalog; FORK_DEPTH_MAX
- * bounds it in a sound one. */
+/* Sources have lower ids than their forks, so the descent ends even in a damaged catalog;
+ * FORK_DEPTH_MAX bounds it in a sound one. */
 static int load_source(struct engine *e, const struct stream_meta *m, struct stream **ret_source)
 {
     *ret_source = NULL;
@@ -205,7 +205,8 @@ static int load_source(struct engine *e, const struct stream_meta *m, struct str
 }
 
 /* One attempt; ERR_AGAIN when a compaction came between. */
-static int load_once(struct engine *e, stream_id id, struct stream *given, struct stream **ret_stream)
+static int load_once(struct engine *e, stream_id id, struct stream *given,
+                     struct stream **ret_stream)
 {
     uint64_t generation = atomic_load(&e->extent_generation);
     struct catalog_stream cs;
@@ -260,9 +261,9 @@ int load_id(struct engine *e, stream_id id, struct stream **ret_stream)
     return load_stream(e, id, NULL, ret_stream);
 }
 
-/* A stream that is listed though its name is being looked up is gone: only the catalog does not know
- * it yet. The look comes before the load, so a tombstone that a checkpoint removes between the two has
- * left the catalog as well. */
+/* A stream that is listed though its name is being looked up is gone: only the catalog does not
+ * know it yet. The look comes before the load, so a tombstone that a checkpoint removes between
+ * the two has left the catalog as well. */
 static int load_name(struct engine *e, struct stream *s)
 {
     stream_id id;

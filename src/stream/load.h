@@ -1,6 +1,6 @@
-/* The loader brings streams from the catalog into memory. Its work blocks, so it runs on the pool, but
- * one piece after the other: whoever is in the loader knows that no other stream is being loaded, which
- * is what makes it simple to load a fork together with its sources. */
+/* The loader brings streams from the catalog into memory. Its work blocks, so it runs on the pool,
+ * but one piece after the other: whoever is in the loader knows that no other stream is being
+ * loaded, which is what makes it simple to load a fork together with its sources. */
 #ifndef ARBE_STREAM_LOAD_H
 #define ARBE_STREAM_LOAD_H
 
@@ -13,17 +13,22 @@ struct engine;
 struct stream;
 
 struct loader {
-    pthread_mutex_t lock;   /* guards the fields below */
-    pthread_cond_t idle;    /* signalled when `running` becomes false */
-    struct list streams;    /* struct stream by dirty_link: placeholders to be filled; referenced */
-    struct list tasks;      /* struct task: other work for the loader */
-    bool running;           /* `task` is on the pool */
+    pthread_mutex_t lock; /* guards the fields below */
+    pthread_cond_t idle;  /* signalled when `running` becomes false */
+    struct list streams;  /* struct stream by dirty_link: placeholders to be filled; referenced */
+    struct list tasks;    /* struct task: other work for the loader */
+    bool running;         /* `task` is on the pool */
     struct task task;
 };
 
+/* The pool is told of by loader_add's engine. */
 void loader_init(struct loader *l);
-void loader_wait(struct loader *l); /* until it has nothing to do */
-void loader_finish(struct loader *l); /* it has nothing to do */
+
+/* Waits until it has nothing to do. */
+void loader_wait(struct loader *l);
+
+/* It has nothing to do, see loader_wait. */
+void loader_finish(struct loader *l);
 
 /* Queues a placeholder that was just put into the table; takes over a reference. Any thread. */
 void loader_add(struct engine *e, struct stream *s);

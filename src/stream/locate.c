@@ -1,3 +1,5 @@
+/* A run is found by two binary searches, in the chunks of the hot tail and in the extents;
+ * messages by walking the marks of one run (log/marks.h). */
 #include "stream/locate.h"
 
 #include <assert.h>
@@ -116,9 +118,9 @@ void locate_finish(struct locate_run *run)
 /* Goes from message to message of `s`, from run to run. */
 struct walk {
     struct stream *s;
-    uint64_t tail;            /* end of the walk */
-    uint64_t position;        /* where the next message begins */
-    struct locate_run run;    /* that holds it */
+    uint64_t tail;             /* end of the walk */
+    uint64_t position;         /* where the next message begins */
+    struct locate_run run;     /* that holds it */
     struct bytes_reader marks; /* of the run, at the next message */
 };
 
@@ -140,8 +142,8 @@ static int walk_enter(struct walk *w)
     return 0;
 }
 
-/* Passes one message. A message ends its append also where the fork that is walked, or a source of it,
- * was cut from its source. */
+/* Passes one message. A message ends its append also where the fork that is walked, or a source of
+ * it, was cut from its source. */
 static int walk_next(struct walk *w, bool *ret_append_end)
 {
     if (w->marks.at == w->marks.end || w->position >= w->run.end) {
@@ -204,15 +206,16 @@ static int walk_bytes(struct walk *w, uint64_t anchor, uint64_t sub, struct errm
     return 0;
 }
 
-int locate_fork(struct stream *s, uint64_t anchor, uint64_t sub, uint64_t tail, uint64_t *ret_offset,
-                struct errmsg *msg)
+int locate_fork(struct stream *s, uint64_t anchor, uint64_t sub, uint64_t tail,
+                uint64_t *ret_offset, struct errmsg *msg)
 {
     assert(anchor <= tail);
     struct walk w = {.s = s, .tail = tail, .position = anchor};
     int code = anchor < tail ? walk_enter(&w) : 0;
     if (code == 0 && s->media->json && w.position != anchor) {
-        code = err_set(msg, ERR_INVALID, "Stream-Fork-Offset lies inside a message: send an offset "
-                                         "that the server returned");
+        code = err_set(msg, ERR_INVALID,
+                       "Stream-Fork-Offset lies inside a message: send an offset "
+                       "that the server returned");
     }
     if (code == 0 && sub > 0) {
         code = s->media->json ? walk_messages(&w, sub, msg) : walk_bytes(&w, anchor, sub, msg);

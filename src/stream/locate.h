@@ -1,7 +1,7 @@
-/* Where bytes of a stream lie, and where its messages end. A position of a fork below its fork offset
- * lies in its source, up the chain: positions are the same numbers in all of them. Bytes below a
- * visible tail never change, only move (from memory to a pack, from pack to pack), so a run that was
- * found stays good for as long as its block or its pack is held. */
+/* Where bytes of a stream lie, and where its messages end. A position of a fork below its fork
+ * offset lies in its source, up the chain: positions are the same numbers in all of them. Bytes
+ * below a visible tail never change, only move (from memory to a pack, from pack to pack), so a
+ * run that was found stays good for as long as its block or its pack is held. */
 #ifndef ARBE_STREAM_LOCATE_H
 #define ARBE_STREAM_LOCATE_H
 
@@ -19,9 +19,10 @@ struct locate_run {
 };
 
 /* Finds the run that holds `position`, which is below a visible tail of `s`. Takes a lock or more,
- * does not block. `marks`: with the marks, if they are in memory. ERR_GONE when the bytes are not there,
- * as the stream went meanwhile; ERR_NOMEM. */
-int locate_run(struct stream *s, uint64_t position, bool marks, struct locate_run *ret_run) MUST_USE;
+ * does not block. `marks`: with the marks, if they are in memory. ERR_GONE when the bytes are not
+ * there, as the stream went meanwhile; ERR_NOMEM. */
+int locate_run(struct stream *s, uint64_t position, bool marks,
+               struct locate_run *ret_run) MUST_USE;
 
 /* Reads the marks of a run that lies in a pack. Blocks. Errors as store_ops.read_marks. */
 int locate_marks(struct engine *e, struct locate_run *run) MUST_USE;
@@ -29,10 +30,11 @@ int locate_marks(struct engine *e, struct locate_run *run) MUST_USE;
 /* Accepts a zeroed run. */
 void locate_finish(struct locate_run *run);
 
-/* Where a fork of `s` begins (PROTOCOL.md 4.2): `sub` messages (JSON mode) or bytes behind `anchor`,
- * which is at most `tail`, a visible tail; not beyond the end of the append that follows. In JSON mode
- * the anchor must lie between messages. Blocks. ERR_INVALID with a sentence. */
-int locate_fork(struct stream *s, uint64_t anchor, uint64_t sub, uint64_t tail, uint64_t *ret_offset,
-                struct errmsg *msg) MUST_USE;
+/* Where a fork of `s` begins (PROTOCOL.md 4.2): `sub` messages (JSON mode) or bytes behind
+ * `anchor`, which is at most `tail`, a visible tail; not beyond the end of the append that
+ * follows. In JSON mode the anchor must lie between messages. Blocks. ERR_INVALID with a
+ * sentence. */
+int locate_fork(struct stream *s, uint64_t anchor, uint64_t sub, uint64_t tail,
+                uint64_t *ret_offset, struct errmsg *msg) MUST_USE;
 
 #endif

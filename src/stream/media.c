@@ -1,3 +1,4 @@
+/* Syntax by RFC 9110 sections 5.6.2 and 8.3.1. */
 #include "stream/media.h"
 
 #include <assert.h>

@@ -32,12 +32,17 @@ struct media_set {
     struct map types;     /* struct media */
 };
 
+/* An empty set. */
 void media_set_init(struct media_set *set);
-void media_set_finish(struct media_set *set); /* every reference was given back */
+
+/* Every reference was given back. */
+void media_set_finish(struct media_set *set);
 
 /* A reference to the set's copy of `type`, or NULL when memory is out. */
 struct media *media_get(struct media_set *set, struct slice type);
-void media_put(struct media_set *set, struct media *m); /* accepts NULL */
+
+/* Gives a reference back; the last frees the copy. Accepts NULL. */
+void media_put(struct media_set *set, struct media *m);
 
 /* Lives as long as the reference. */
 static inline struct slice media_text(const struct media *m)

@@ -1,3 +1,5 @@
+/* Stored bytes are made once, here, and are then what log, packs and readers have (PROTOCOL.md
+ * 9.1). */
 #include "stream/message.h"
 
 #include <assert.h>

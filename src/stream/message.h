@@ -1,5 +1,6 @@
 /* From a request's body to what the stream keeps: in JSON mode each message followed by a comma
- * (PROTOCOL.md 9.1), else the body as it came; with the marks that tell where messages end. Pure. */
+ * (PROTOCOL.md 9.1), else the body as it came; with the marks that tell where messages end.
+ * Pure. */
 #ifndef ARBE_STREAM_MESSAGE_H
 #define ARBE_STREAM_MESSAGE_H
 
@@ -17,9 +18,9 @@ struct message_batch {
     char one[16];   /* the mark of a body that is one message */
 };
 
-/* Prepares `body`, which may be empty; `block`, when not NULL, holds it. `json` validates and flattens:
- * ERR_INVALID with the reason, also for what holds no message unless `empty_ok` (9.1.3). ERR_NOMEM.
- * The batch borrows from `body` and must not be moved. */
+/* Prepares `body`, which may be empty; `block`, when not NULL, holds it. `json` validates and
+ * flattens: ERR_INVALID with the reason, also for what holds no message unless `empty_ok` (9.1.3).
+ * ERR_NOMEM. The batch borrows from `body` and must not be moved. */
 int message_prepare(struct message_batch *batch, bool json, struct slice body, struct block *block,
                     bool empty_ok, struct errmsg *msg) MUST_USE;
 

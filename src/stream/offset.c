@@ -1,3 +1,4 @@
+/* The layout is that of the reference server, whose suite builds tokens of this form. */
 #include "stream/offset.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* Offsets as clients see them: "0000000000000000_" and a position of 16 digits, 33 characters of
- * URL-safe text whose byte order is the order of positions (PROTOCOL.md section 8). The first half is
- * reserved for a retention generation and is zero. Nothing outside this file looks into a token.
- * Pure. */
+ * URL-safe text whose byte order is the order of positions (PROTOCOL.md section 8). The first half
+ * is reserved for a retention generation and is zero. Nothing outside this file looks into a
+ * token. Pure. */
 #ifndef ARBE_STREAM_OFFSET_H
 #define ARBE_STREAM_OFFSET_H
 

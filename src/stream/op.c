@@ -1,11 +1,11 @@
 /* An operation is a chain of steps, each a function on its worker's thread. A step ends in one of
  * three ways:
  *   - with the next step, at once;
- *   - elsewhere: on the queue of a stream that is loading, on the pool, or waiting for room in the log;
- *     whoever has it posts it back, and its step goes on;
- *   - with an answer, and with `end`: the answer tells of records up to there, so it is not given before
- *     the log is durable up to there. Until then the operation is parked. If the log fails first,
- *     nobody knows what became of the records: ERR_UNKNOWN.
+ *   - elsewhere: on the queue of a stream that is loading, on the pool, or waiting for room in the
+ *     log; whoever has it posts it back, and its step goes on;
+ *   - with an answer, and with `end`: the answer tells of records up to there, so it is not given
+ *     before the log is durable up to there. Until then the operation is parked. If the log fails
+ *     first, nobody knows what became of the records: ERR_UNKNOWN.
  *
  * Lost wake-ups: the notice of the store and the parking of an operation race. Both use a
  * read-modify-write of `waits`: if the notice reads it before the worker adds to it, the worker's
@@ -127,7 +127,8 @@ void op_post(struct stream_op *op)
     op->worker->post(op->worker->post_context, &op->task);
 }
 
-int op_to_pool(struct stream_op *op, void (*run)(struct task *task), int (*then)(struct stream_op *))
+int op_to_pool(struct stream_op *op, void (*run)(struct task *task),
+               int (*then)(struct stream_op *))
 {
     op->step = then;
     op->task.run = run;
@@ -225,7 +226,8 @@ void workers_notice(struct engine *e)
     atomic_fetch_add(&e->notices, 1);
     bool publish = atomic_fetch_add(&e->publish_count, 0) > 0;
     pthread_mutex_lock(&e->workers_lock);
-    LIST_FOR_EACH (node, &e->workers) {
+    LIST_FOR_EACH(node, &e->workers)
+    {
         struct engine_worker *w = container_of(node, struct engine_worker, link);
         if (atomic_fetch_add(&w->waits, 0) > 0 || publish) {
             post_worker(w);
@@ -251,13 +253,14 @@ void publish_later(struct engine *e, struct stream *s, log_pos end)
     }
 }
 
-/* Moves the notes whose time has come. After a failure of the log that is all of them: what they tell
- * of will never be seen. */
+/* Moves the notes whose time has come. After a failure of the log that is all of them: what they
+ * tell of will never be seen. */
 static void take_due(struct engine *e, struct list *due)
 {
     bool failed = e->store->ops->failed(e->store);
     pthread_mutex_lock(&e->publish_lock);
-    LIST_FOR_EACH (node, &e->publish) {
+    LIST_FOR_EACH(node, &e->publish)
+    {
         struct publish_note *note = container_of(node, struct publish_note, link);
         if (failed || durable_up_to(e, note->end)) {
             list_remove(node);

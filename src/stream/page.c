@@ -1,3 +1,5 @@
+/* Pieces are gathered run by run (locate.h). Marks are only looked at where a JSON page is cut, or
+ * where a client's offset has to be proved to lie between messages. */
 #include "stream/page.h"
 
 #include <assert.h>
@@ -37,8 +39,8 @@ void stream_page_finish(struct stream_page *page)
     *page = (struct stream_page){0};
 }
 
-/* One byte of each PROBE_STRIDE is asked for: read-ahead brings in more than that at once. Where the
- * file system cannot tell, the bytes are taken to be there. */
+/* One byte of each PROBE_STRIDE is asked for: read-ahead brings in more than that at once. Where
+ * the file system cannot tell, the bytes are taken to be there. */
 bool stream_piece_resident(const struct stream_piece *piece, uint64_t from, size_t len)
 {
     assert(from <= piece->len && len <= piece->len - from);
@@ -153,8 +155,9 @@ static int take(struct stream_page *page, const struct page_request *r,
     return 0;
 }
 
-/* Where the page ends within the run: at `limit`, in JSON mode at the boundary before it, or behind the
- * page's first message when that alone is longer. Equal to page->next when the page is full. */
+/* Where the page ends within the run: at `limit`, in JSON mode at the boundary before it, or
+ * behind the page's first message when that alone is longer. Equal to page->next when the page is
+ * full. */
 static uint64_t cut(const struct stream_page *page, const struct locate_run *run, uint64_t limit)
 {
     if (!page->json || limit >= run->end) {

@@ -14,9 +14,9 @@ struct page_request {
     bool may_block;     /* on the pool */
 };
 
-/* Adds pieces from page->start, which is below the tail, and sets page->next and bytes. ERR_AGAIN when
- * it would have to block; ERR_INVALID; ERR_GONE when the stream went meanwhile; ERR_NOMEM, ERR_IO,
- * ERR_CORRUPT. After an error the page has no pieces. */
+/* Adds pieces from page->start, which is below the tail, and sets page->next and bytes. ERR_AGAIN
+ * when it would have to block; ERR_INVALID; ERR_GONE when the stream went meanwhile; ERR_NOMEM,
+ * ERR_IO, ERR_CORRUPT. After an error the page has no pieces. */
 int page_gather(struct stream_page *page, const struct page_request *r) MUST_USE;
 
 #endif

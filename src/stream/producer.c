@@ -1,3 +1,4 @@
+/* The verdict follows PROTOCOL.md 5.2.1, validation logic, line by line. */
 #include "stream/producer.h"
 
 #include <assert.h>

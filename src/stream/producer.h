@@ -1,6 +1,7 @@
-/* Idempotent producers of one stream (PROTOCOL.md 5.2.1): the verdict on a claim, a pure function, and
- * the map of those that the stream knows. A producer has two states: `staged`, which every check looks
- * at, and `durable`, which a checkpoint may write. The caller holds the stream's lock. */
+/* Idempotent producers of one stream (PROTOCOL.md 5.2.1): the verdict on a claim, a pure function,
+ * and the map of those that the stream knows. A producer has two states: `staged`, which every
+ * check looks at, and `durable`, which a checkpoint may write. The caller holds the stream's
+ * lock. */
 #ifndef ARBE_STREAM_PRODUCER_H
 #define ARBE_STREAM_PRODUCER_H
 
@@ -22,8 +23,8 @@ enum producer_verdict {
     PRODUCER_GAP,         /* a sequence number was left out */
 };
 
-/* Judges (epoch, seq) against what is known; `state` is NULL for a producer never seen, which begins
- * at 0 in whatever epoch it says. */
+/* Judges (epoch, seq) against what is known; `state` is NULL for a producer never seen, which
+ * begins at 0 in whatever epoch it says. */
 enum producer_verdict producer_judge(const struct producer_state *state, uint64_t epoch,
                                      uint64_t seq);
 
@@ -39,20 +40,22 @@ struct producer {
 };
 
 struct producers {
-    struct map map;           /* struct producer, by id */
-    struct producer **gone;   /* forgotten and perhaps still in the catalog; owned */
-    size_t gone_count;        /* entries */
+    struct map map;         /* struct producer, by id */
+    struct producer **gone; /* forgotten and perhaps still in the catalog; owned */
+    size_t gone_count;      /* entries */
 };
 
 /* NULL when memory is out. */
 struct producers *producers_create(void);
-void producers_destroy(struct producers *p); /* accepts NULL */
+
+/* Frees the producers with it. Accepts NULL. */
+void producers_destroy(struct producers *p);
 
 /* The producer called `id`, or NULL. `p` may be NULL. */
 struct producer *producers_find(const struct producers *p, struct slice id);
 
-/* Whether one more may be added; at PRODUCERS_PER_STREAM_MAX those that were idle for PRODUCER_IDLE_MS
- * are forgotten first. ERR_LIMIT when there are none, ERR_NOMEM. */
+/* Whether one more may be added; at PRODUCERS_PER_STREAM_MAX those that were idle for
+ * PRODUCER_IDLE_MS are forgotten first. ERR_LIMIT when there are none, ERR_NOMEM. */
 int producers_make_room(struct producers *p, int64_t now_ms) MUST_USE;
 
 /* Adds a producer, which must be new. ERR_NOMEM. */

@@ -91,8 +91,9 @@ static int answer_error(struct stream_op *op, int code)
 {
     stream_page_finish(&op->result.page);
     if (code == ERR_INVALID) {
-        (void)err_set(&op->result.msg, code, "the offset lies inside a message: send an offset that "
-                                             "the server returned");
+        (void)err_set(&op->result.msg, code,
+                      "the offset lies inside a message: send an offset that "
+                      "the server returned");
     }
     return op_answer(op, code);
 }

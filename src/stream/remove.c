@@ -1,3 +1,6 @@
+/* A deletion is one record, whatever goes with it: the stream, soft-deleted ancestors up the
+ * chain, and the fork count of the first ancestor that stays. All are locked, child before source,
+ * until it is staged. */
 #include "stream/remove.h"
 
 #include <assert.h>
@@ -9,13 +12,13 @@
 #include "stream/op.h"
 #include "stream/view.h"
 
-/* The stream, the ancestors that go with it, and the one that stays with a fork less, in this order;
- * all are locked. */
+/* The stream, the ancestors that go with it, and the one that stays with a fork less, in this
+ * order; all are locked. */
 struct removal {
     struct stream *streams[FORK_DEPTH_MAX + 1];
     struct stream_change *changes[FORK_DEPTH_MAX + 1];
-    unsigned count;     /* of both */
-    unsigned gone;      /* of these go for good, from the first on */
+    unsigned count;                        /* of both */
+    unsigned gone;                         /* of these go for good, from the first on */
     unsigned char ids[FORK_DEPTH_MAX * 8]; /* of the ancestors that go */
 };
 

@@ -1,13 +1,16 @@
-/* The checkpoint took its streams at different moments, all after the position from which the log is
- * replayed (checkpoint.c). So a stream may be ahead of the record at hand, and the rules are these:
+/* The checkpoint took its streams at different moments, all after the position from which the log
+ * is replayed (checkpoint.c). So a stream may be ahead of the record at hand, and the rules are
+ * these:
  *
  *   - What a record does to a stream is skipped when the stream's `applied` is at or past its end.
  *   - A record about a stream that is not in the catalog and was not created by a record before is
  *     skipped: a later deletion was covered by the checkpoint, which dropped the stream.
- *   - So is a creation whose name belongs to a stream with a higher id, or whose source is not there:
- *     both tell that its deletion was covered. Its id is dead, and all its later records are skipped.
- *   - What a record does to other streams, the fork counts of sources and the end of ancestors, goes by
- *     each of their own `applied`, whatever becomes of the stream that the record is about.
+ *   - So is a creation whose name belongs to a stream with a higher id, or whose source is not
+ *     there: both tell that its deletion was covered. Its id is dead, and all its later records
+ *     are skipped.
+ *   - What a record does to other streams, the fork counts of sources and the end of ancestors,
+ *     goes by each of their own `applied`, whatever becomes of the stream that the record is
+ *     about.
  *
  * Everything replayed is durable: staged and visible state change together. */
 #include "stream/replay.h"
@@ -78,8 +81,8 @@ static int bury(struct replay *r, stream_id id)
     return 0;
 }
 
-/* The stream that the record still has to change, referenced; NULL in *ret_stream when there is none,
- * or it is past the record already. */
+/* The stream that the record still has to change, referenced; NULL in *ret_stream when there is
+ * none, or it is past the record already. */
 static int find(struct engine *e, stream_id id, log_pos end, struct stream **ret_stream)
 {
     struct stream *s = NULL;
@@ -136,7 +139,8 @@ static int add_bytes(struct stream *s, struct slice body, struct slice marks)
     return code;
 }
 
-/* ----------------------------------------------------------------------------------------- creation */
+/* -----------------------------------------------------------------------------------------
+ * creation */
 
 static int fill(struct stream *s, const struct record_create *c, struct stream *source)
 {
@@ -192,7 +196,8 @@ static int create(struct stream *s, const struct record_create *c, struct stream
     return 0;
 }
 
-static int create_stream(struct engine *e, const struct record *r, struct stream *source, log_pos end)
+static int create_stream(struct engine *e, const struct record *r, struct stream *source,
+                         log_pos end)
 {
     struct stream *s;
     int code = table_adopt(e, r->create.name, &s);
@@ -227,7 +232,8 @@ static int count_fork(struct stream *source, log_pos end)
     return c ? 0 : ERR_NOMEM;
 }
 
-/* The source of a creation, referenced; NULL when it is gone. Its count goes by its own `applied`. */
+/* The source of a creation, referenced; NULL when it is gone. Its count goes by its own
+ * `applied`. */
 static int take_source(struct engine *e, stream_id id, log_pos end, struct stream **ret_source)
 {
     struct stream *s = NULL;
@@ -302,7 +308,8 @@ static int replay_create_record(struct engine *e, const struct record *r, log_po
     return code;
 }
 
-/* ------------------------------------------------------------------------------------------ appending */
+/* ------------------------------------------------------------------------------------------
+ * appending */
 
 static int set_producer(struct stream *s, struct stream_change *c, const struct record_append *a)
 {
@@ -375,7 +382,8 @@ static int touch(struct stream *s, const struct record_touch *t, log_pos end)
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------- deletion */
+/* -------------------------------------------------------------------------------------------
+ * deletion */
 
 /* Lets one stream of a deletion go, or lose a fork. */
 static int let_go(struct engine *e, stream_id id, uint8_t life, bool release, log_pos end)

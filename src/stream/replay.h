@@ -1,5 +1,5 @@
-/* Recovery: the records of the log, from the last checkpoint on, change the streams again as they did
- * before. While the engine opens, on one thread; see the head of replay.c. */
+/* Recovery: the records of the log, from the last checkpoint on, change the streams again as they
+ * did before. While the engine opens, on one thread; see the head of replay.c. */
 #ifndef ARBE_STREAM_REPLAY_H
 #define ARBE_STREAM_REPLAY_H
 
@@ -7,9 +7,11 @@
 
 struct replay;
 
-/* NULL when memory is out. */
+/* What recovery has to remember from record to record. NULL when memory is out. */
 struct replay *replay_create(void);
-void replay_destroy(struct replay *r); /* accepts NULL */
+
+/* Recovery is over. Accepts NULL. */
+void replay_destroy(struct replay *r);
 
 /* Applies one record that ends at `end`. ERR_CORRUPT when it cannot follow from what came before,
  * ERR_NOMEM, ERR_IO. */

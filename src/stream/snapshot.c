@@ -1,3 +1,5 @@
+/* The snapshot copies what may change and borrows what may not: names, types and the ids of
+ * producers live as long as the stream, and bytes as long as their blocks. */
 #include "stream/snapshot.h"
 
 #include <assert.h>
@@ -155,8 +157,8 @@ static int take_known(struct snapshot *snap, struct stream *s)
         struct producer *producer = container_of(node, struct producer, node);
         if (producer->known && (producer->dirty || s->producers_unsaved)) {
             const struct producer_state *d = &producer->durable;
-            snap->producers[n++] =
-                (struct producer_meta){producer_id(producer), d->epoch, d->seq, d->used_ms};
+            snap->producers[n++] = (struct producer_meta){producer_id(producer), d->epoch, d->seq,
+                                                          d->used_ms};
             producer->dirty = false;
         }
     }

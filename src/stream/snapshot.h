@@ -1,5 +1,6 @@
-/* One stream as a checkpoint takes it: its visible state, the bytes that are not in extents yet, cut
- * into ranges between messages, and the producers that changed. See checkpoint.c for the argument. */
+/* One stream as a checkpoint takes it: its visible state, the bytes that are not in extents yet,
+ * cut into ranges between messages, and the producers that changed. See checkpoint.c for the
+ * argument. */
 #ifndef ARBE_STREAM_SNAPSHOT_H
 #define ARBE_STREAM_SNAPSHOT_H
 
@@ -16,7 +17,7 @@ struct snapshot_range {
 
 struct snapshot {
     struct checkpoint_item item;
-    bool empty; /* no durable record yet: nothing to take */
+    bool empty;        /* no durable record yet: nothing to take */
     size_t gone_count; /* forgotten producers that it covers */
     /* private */
     struct block *seq; /* that item.meta.seq borrows from; referenced */
@@ -27,8 +28,8 @@ struct snapshot {
     struct slice *gone;
 };
 
-/* Under the stream's lock. Slices of the item live until the end of the snapshot, for as long as the
- * caller refers to the stream. Marks what it takes as taken. ERR_NOMEM. */
+/* Under the stream's lock. Slices of the item live until the end of the snapshot, for as long as
+ * the caller refers to the stream. Marks what it takes as taken. ERR_NOMEM. */
 int snapshot_take(struct stream *s, struct snapshot *ret_snapshot) MUST_USE;
 
 /* Without the lock. Accepts a zeroed snapshot. */

@@ -1,3 +1,5 @@
+/* The object itself: born empty, filled by creation, loading or recovery, freed by the last
+ * reference. */
 #include "stream/stream.h"
 
 #include <assert.h>

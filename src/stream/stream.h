@@ -1,15 +1,15 @@
 /* One stream in memory; private to src/stream.
  *
- * Locks, always taken in this order: a shard of the name table, a shard of the id table, a stream, the
- * source of that stream (child before source, up the chain), and then one of the engine's small locks
- * (dirty list, publish list, cache list, workers) or the store's. Nothing blocks under any of them. All
- * fields are guarded by `lock` unless said otherwise; those under "fixed" never change once the stream
- * is live. A change to several streams holds all their locks from the checks until it is staged, which
- * is why no lock over the whole engine is needed.
+ * Locks, always taken in this order: a shard of the name table, a shard of the id table, a stream,
+ * the source of that stream (child before source, up the chain), and then one of the engine's
+ * small locks (dirty list, publish list, cache list, workers) or the store's. Nothing blocks under
+ * any of them. All fields are guarded by `lock` unless said otherwise; those under "fixed" never
+ * change once the stream is live. A change to several streams holds all their locks from the
+ * checks until it is staged, which is why no lock over the whole engine is needed.
  *
- * States: what every check looks at is `staged`, the state after the newest record. What readers and
- * checkpoints see is `visible`, the state after the newest durable record. `changes` are the records
- * between the two, oldest first, each with the whole state after it; see view.c. */
+ * States: what every check looks at is `staged`, the state after the newest record. What readers
+ * and checkpoints see is `visible`, the state after the newest durable record. `changes` are the
+ * records between the two, oldest first, each with the whole state after it; see view.c. */
 #ifndef ARBE_STREAM_STREAM_H
 #define ARBE_STREAM_STREAM_H
 
@@ -50,10 +50,10 @@ struct stream_state {
 
 /* A staged record as far as it concerns one stream. */
 struct stream_change {
-    struct stream_change *next;          /* on the stream's changes */
-    log_pos end;                         /* durable once the log is, up to here */
-    struct stream_state after;           /* state of the stream */
-    struct producer *producer;           /* pinned; NULL: none */
+    struct stream_change *next;           /* on the stream's changes */
+    log_pos end;                          /* durable once the log is, up to here */
+    struct stream_state after;            /* state of the stream */
+    struct producer *producer;            /* pinned; NULL: none */
     struct producer_state producer_after; /* its state */
 };
 
@@ -79,20 +79,20 @@ struct stream {
     struct map_node by_name; /* in the name table, while `named` */
     struct map_node by_id;   /* in the id table, while `listed` */
     struct engine *engine;
-    _Atomic uint32_t refs; /* the tables' one, forks', operations', pages', watches' */
-    uint8_t phase;         /* enum stream_phase; under the name's shard */
-    bool named;            /* in the name table; under the name's shard */
-    bool listed;           /* in the id table; under the id's shard */
-    bool dirty;            /* changed since a checkpoint took it, or about to change */
-    bool cached;           /* on the cache list; under the cache lock */
-    bool cache_used;       /* bytes of the cache were read since it last came by */
+    _Atomic uint32_t refs;  /* the tables' one, forks', operations', pages', watches' */
+    uint8_t phase;          /* enum stream_phase; under the name's shard */
+    bool named;             /* in the name table; under the name's shard */
+    bool listed;            /* in the id table; under the id's shard */
+    bool dirty;             /* changed since a checkpoint took it, or about to change */
+    bool cached;            /* on the cache list; under the cache lock */
+    bool cache_used;        /* bytes of the cache were read since it last came by */
     bool producers_unsaved; /* a checkpoint failed: all producers are to be saved again */
-    uint16_t name_len;     /* bytes of `name` */
+    uint16_t name_len;      /* bytes of `name` */
     pthread_mutex_t lock;
 
     /* Fixed. */
     stream_id id;
-    struct media *media;      /* content type */
+    struct media *media; /* content type */
     int64_t created_ms;
     uint64_t ttl_seconds;     /* UINT64_MAX: none */
     int64_t expires_at_ms;    /* INT64_MAX: none */
@@ -107,21 +107,21 @@ struct stream {
     int64_t accessed_ms;                /* newest access, logged or not */
     uint64_t used_ms;                   /* monotonic time of the last operation, for eviction */
 
-    uint64_t saved;         /* bytes before it are in extents or inherited; behind it they are hot */
-    uint64_t cache_bytes;   /* of `tail` in whole chunks before `saved`, as last counted */
-    struct tail tail;       /* the newest bytes, hot or still in memory */
+    uint64_t saved;       /* bytes before it are in extents or inherited; behind it they are hot */
+    uint64_t cache_bytes; /* of `tail` in whole chunks before `saved`, as last counted */
+    struct tail tail;     /* the newest bytes, hot or still in memory */
     struct extent *extents; /* owned; ascending from the fork offset to `saved` */
     size_t extent_count;    /* in use */
     size_t extent_cap;      /* allocated */
 
-    struct producers *producers; /* NULL: none ever */
+    struct producers *producers;  /* NULL: none ever */
     struct stream_closer *closer; /* NULL: open, or closed by nobody's producer */
     struct stream_live *live;     /* watches and frame, see watch.h; NULL: nobody reads live */
 
     struct list cache_link; /* on the engine's cache list; under the cache lock */
     struct list dirty_link; /* on the engine's dirty list; under the dirty lock */
     struct list queue;      /* while not live: operations that wait; under the name's shard */
-    char name[]; /* canonical */
+    char name[];            /* canonical */
 };
 
 /* A stream object in no table, in `phase`, with one reference. NULL when memory is out. */

@@ -1,10 +1,11 @@
-/* Two walks a round. One goes over SHARDS_PER_ROUND shards of the streams in memory, so that all are seen
- * every few rounds; the other asks the catalog for the EXPIRED_PER_ROUND streams that are due first. The
- * catalog's index may lag behind renewals: each is loaded and compared like at an access.
+/* Two walks a round. One goes over SHARDS_PER_ROUND shards of the streams in memory, so that all
+ * are seen every few rounds; the other asks the catalog for the EXPIRED_PER_ROUND streams that are
+ * due first. The catalog's index may lag behind renewals: each is loaded and compared like at an
+ * access.
  *
- * A wall clock that jumps, as after a suspended machine wakes or a wrong clock is set right, must not
- * delete everything at once behind everybody's back: the sweeper waits out JUMP_PAUSE_MS, which gives an
- * operator time, while accesses go by the clock as always. */
+ * A wall clock that jumps, as after a suspended machine wakes or a wrong clock is set right, must
+ * not delete everything at once behind everybody's back: the sweeper waits out JUMP_PAUSE_MS,
+ * which gives an operator time, while accesses go by the clock as always. */
 #include "stream/sweep.h"
 
 #include <assert.h>
@@ -48,8 +49,7 @@ static bool idle(const struct round *r, const struct stream *s)
 {
     int64_t lag_ms = s->accessed_ms - s->visible.accessed_ms;
     bool logged = s->ttl_seconds == UINT64_MAX || lag_ms <= expiry_slack_ms(s->ttl_seconds);
-    return !s->dirty && !s->changes && logged &&
-           r->mono_ms - s->used_ms >= r->e->config.idle_ms;
+    return !s->dirty && !s->changes && logged && r->mono_ms - s->used_ms >= r->e->config.idle_ms;
 }
 
 /* Called under the locks of the shards: one that is in use is left for the next time. */
@@ -101,7 +101,8 @@ static void expire_all(struct round *r)
     r->due.count = 0;
 }
 
-/* Whether wall clock and monotonic clock went on alike since the last round, or the pause is over. */
+/* Whether wall clock and monotonic clock went on alike since the last round, or the pause is
+ * over. */
 static bool clock_trusted(struct engine *e, int64_t now_ms, uint64_t mono_ms)
 {
     pthread_mutex_lock(&e->keeper_lock);

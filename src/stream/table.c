@@ -1,3 +1,5 @@
+/* Removal takes both shards, so that nobody can find by id what has just left by name, and load it
+ * a second time. */
 #include "stream/table.h"
 
 #include <assert.h>
@@ -240,7 +242,8 @@ void table_live(struct engine *e, struct stream *s)
     pthread_mutex_lock(&shard->lock);
     assert(s->phase != PHASE_LIVE);
     s->phase = PHASE_LIVE;
-    LIST_FOR_EACH (node, &s->queue) {
+    LIST_FOR_EACH(node, &s->queue)
+    {
         struct stream_op *op = container_of(node, struct stream_op, link);
         op->found = 0;
         op->stream = stream_ref(s);

@@ -1,3 +1,5 @@
+/* Room for a whole append is made before it is staged, and is used right after, under one hold of
+ * the stream's lock: that is why tail_add cannot fail. */
 #include "stream/tail.h"
 
 #include <assert.h>
@@ -82,7 +84,8 @@ static bool fits_last(const struct tail *t, size_t body_len)
     return last && !last->adopted && last->block->cap - last->block->len >= body_len;
 }
 
-/* The first block is as large as the first append, since most streams stay small; later ones double. */
+/* The first block is as large as the first append, since most streams stay small; later ones
+ * double. */
 static size_t next_block_bytes(const struct tail *t, size_t body_len)
 {
     const struct tail_chunk *last = last_chunk(t);

@@ -1,10 +1,11 @@
 /* The newest bytes of a stream in memory, as chunks of whole appends, each with the marks of its
- * messages (log/marks.h). A chunk is either a block of the tail's own, which small appends are copied
- * into, or the block of one large append, kept by reference. Blocks grow with the stream, to 64 KiB.
+ * messages (log/marks.h). A chunk is either a block of the tail's own, which small appends are
+ * copied into, or the block of one large append, kept by reference. Blocks grow with the stream,
+ * to 64 KiB.
  *
- * The caller holds the stream's lock. Bytes that a reader was shown never change: appends only fill
- * the unused rest of a block, so readers use the blocks they refer to without the lock. Adding is in
- * two steps, so that whatever can fail fails before anything is staged. */
+ * The caller holds the stream's lock. Bytes that a reader was shown never change: appends only
+ * fill the unused rest of a block, so readers use the blocks they refer to without the lock.
+ * Adding is in two steps, so that whatever can fail fails before anything is staged. */
 #ifndef ARBE_STREAM_TAIL_H
 #define ARBE_STREAM_TAIL_H
 
@@ -47,12 +48,13 @@ int tail_prepare(struct tail *t, size_t body_len, size_t marks_len, struct block
 /* Gives up what was prepared. */
 void tail_forgo(struct tail_room *room);
 
-/* Adds the bytes at position `start`, the end of the tail, using up what was prepared for them right
- * before. Cannot fail. */
+/* Adds the bytes at position `start`, the end of the tail, using up what was prepared for them
+ * right before. Cannot fail. */
 void tail_add(struct tail *t, struct tail_room *room, uint64_t start, struct slice body,
               struct slice marks);
 
-/* The chunk that holds `position`, or NULL when it is not in memory. Lives until the next change. */
+/* The chunk that holds `position`, or NULL when it is not in memory. Lives until the next
+ * change. */
 const struct tail_chunk *tail_find(const struct tail *t, uint64_t position);
 
 /* Drops chunks that lie wholly before `position`; returns the bytes dropped. */

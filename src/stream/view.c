@@ -1,9 +1,9 @@
-/* A record is staged in the log under the stream's lock, and from then on every check sees its effect.
- * Readers must not: a crash could still take it back. So the effect waits as a change on the stream's
- * list until the log is durable up to its end; whoever looks at the visible state first applies the
- * changes that have become durable meanwhile, oldest first. A change carries the whole state after
- * it, so applying is assigning, and the visible state always is the exact state after a prefix of the
- * stream's records: the one that ends at `applied`. */
+/* A record is staged in the log under the stream's lock, and from then on every check sees its
+ * effect. Readers must not: a crash could still take it back. So the effect waits as a change on
+ * the stream's list until the log is durable up to its end; whoever looks at the visible state
+ * first applies the changes that have become durable meanwhile, oldest first. A change carries the
+ * whole state after it, so applying is assigning, and the visible state always is the exact state
+ * after a prefix of the stream's records: the one that ends at `applied`. */
 #include "stream/view.h"
 
 #include <assert.h>

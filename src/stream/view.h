@@ -1,4 +1,5 @@
-/* Staged and visible state of a stream: see the head of view.c. The caller holds the stream's lock. */
+/* Staged and visible state of a stream: see the head of view.c. The caller holds the stream's
+ * lock. */
 #ifndef ARBE_STREAM_VIEW_H
 #define ARBE_STREAM_VIEW_H
 

@@ -1,13 +1,15 @@
 /* A waiter never misses a change, and a change costs one task per worker, however many wait there:
- *   - stream_wait looks at the visible state and joins the watch under one hold of the stream's lock.
- *   - Whoever makes a change visible calls watch_publish: a watch whose latch is open is latched and its
- *     task posted; one that is latched already will look later anyway.
- *   - The task opens the latch first, then looks, then wakes: a change that comes after the look finds
- *     the latch open and posts the task again.
- * A task wakes WAKES_PER_RUN waiters and posts itself again for the rest, so that a crowd on one
- * stream does not hold up the other connections of its worker.
+ *   - stream_wait looks at the visible state and joins the watch under one hold of the stream's
+ *     lock.
+ *   - Whoever makes a change visible calls watch_publish: a watch whose latch is open is latched
+ *     and its task posted; one that is latched already will look later anyway.
+ *   - The task opens the latch first, then looks, then wakes: a change that comes after the look
+ *     finds the latch open and posts the task again. A task wakes WAKES_PER_RUN waiters and posts
+ *     itself again for the rest, so that a crowd on one stream does not hold up the other
+ *     connections of its worker.
  *
- * The lists of waiters belong to the worker; the list of watches and the counts to the stream's lock. */
+ * The lists of waiters belong to the worker; the list of watches and the counts to the stream's
+ * lock. */
 #include "stream/watch.h"
 
 #include <assert.h>
@@ -62,7 +64,8 @@ void watch_publish(struct stream *s)
     pthread_mutex_lock(&s->lock);
     (void)view_now(s); /* for its effect: data of a stream that is gone is freed */
     if (s->live) {
-        LIST_FOR_EACH (node, &s->live->watches) {
+        LIST_FOR_EACH(node, &s->live->watches)
+        {
             post_watch(container_of(node, struct stream_watch, link));
         }
     }
@@ -99,8 +102,8 @@ static void try_destroy(struct stream_watch *watch, bool force)
     }
 }
 
-/* Under the lock. The last live reader was there until now, which counts as access for a sliding TTL
- * (PROTOCOL.md 5.1, Stream-TTL). */
+/* Under the lock. The last live reader was there until now, which counts as access for a sliding
+ * TTL (PROTOCOL.md 5.1, Stream-TTL). */
 static void count_down(struct stream *s)
 {
     assert(s->live->waiters > 0);
@@ -176,7 +179,8 @@ static struct stream_watch *get_watch(struct engine_worker *w, struct stream *s)
         }
         list_init(&s->live->watches);
     }
-    LIST_FOR_EACH (node, &s->live->watches) {
+    LIST_FOR_EACH(node, &s->live->watches)
+    {
         struct stream_watch *watch = container_of(node, struct stream_watch, link);
         if (watch->worker == w) {
             return watch;
@@ -270,7 +274,8 @@ struct block *stream_frame_get(struct stream *s, uint64_t from, uint64_t *ret_to
 }
 
 /* Only the newest is kept, and only while somebody follows the stream. */
-void stream_frame_put(struct stream *s, uint64_t from, uint64_t to, bool closed, struct block *frame)
+void stream_frame_put(struct stream *s, uint64_t from, uint64_t to, bool closed,
+                      struct block *frame)
 {
     assert(from <= to);
     pthread_mutex_lock(&s->lock);

@@ -6,12 +6,12 @@
 #include "stream/core.h"
 
 struct stream_live {
-    struct list watches;  /* struct stream_watch */
-    uint32_t waiters;     /* of all watches */
-    struct block *frame;  /* the newest; referenced; NULL: none */
-    uint64_t frame_from;  /* position of its first byte */
-    uint64_t frame_to;    /* position behind its last */
-    bool frame_closed;    /* it tells that the stream is closed */
+    struct list watches; /* struct stream_watch */
+    uint32_t waiters;    /* of all watches */
+    struct block *frame; /* the newest; referenced; NULL: none */
+    uint64_t frame_from; /* position of its first byte */
+    uint64_t frame_to;   /* position behind its last */
+    bool frame_closed;   /* it tells that the stream is closed */
 };
 
 /* Has every watch look at the stream again. Any thread, without the stream's lock. */

@@ -1,6 +1,6 @@
 /* The engine over the real store: a naive model, random operations, checkpoints, evictions and
- * reopenings in between. Checkpoints are fuzzy on purpose: while one takes its streams, operations go on.
- * The seed is printed; ARBE_SEED repeats it. */
+ * reopenings in between. Checkpoints are fuzzy on purpose: while one takes its streams, operations
+ * go on. The seed is printed; ARBE_SEED repeats it. */
 #include "log/store.h"
 
 static int fuzzy_add(struct checkpoint *c, const struct checkpoint_item *item);
@@ -40,7 +40,7 @@ struct world {
     struct rig rig;
     struct model streams[NAMES]; /* whatever has the name now */
     uint64_t seed;
-    bool fuzzy; /* operations go on between the streams of a checkpoint */
+    bool fuzzy;   /* operations go on between the streams of a checkpoint */
     bool failing; /* the next checkpoint fails halfway */
     bool failed;
 };
@@ -325,8 +325,8 @@ static void check(struct world *w, size_t i)
     assert_int_equal(code, 0);
     assert_int_equal(head.result.next, m->len);
     assert_int_equal(head.result.closed, m->closed);
-    assert_string_equal(type_of(m), head.result.content_type.len == 16 ? "application/json"
-                                                                       : "text/plain");
+    assert_string_equal(type_of(m),
+                        head.result.content_type.len == 16 ? "application/json" : "text/plain");
     size_t from = m->json ? 0 : below(w, m->len + 1);
     char *got = rig_read(&w->rig, name, from);
     assert_non_null(got);
@@ -418,15 +418,16 @@ static int fuzzy_add(struct checkpoint *c, const struct checkpoint_item *item)
     return checkpoint_add(c, item);
 }
 
-/* Whatever is done to streams, in whatever order, with checkpoints, evictions and reopenings between, they
- * are as the model says. */
+/* Whatever is done to streams, in whatever order, with checkpoints, evictions and reopenings
+ * between, they are as the model says. */
 static void test_model(void **state)
 {
     (void)state;
     struct world *w = &world;
     const char *seed = getenv("ARBE_SEED");
     memset(w, 0, sizeof(*w));
-    w->seed = seed ? strtoull(seed, NULL, 0) : (uint64_t)getpid() * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    w->seed = seed ? strtoull(seed, NULL, 0)
+                   : (uint64_t)getpid() * UINT64_C(0x9e3779b97f4a7c15) + 1;
     print_message("seed %llu\n", (unsigned long long)w->seed);
     rig_open(&w->rig);
     w->rig.config.read_page_bytes = 256;

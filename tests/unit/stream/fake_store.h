@@ -1,6 +1,6 @@
-/* A store in memory that keeps nothing: what is staged becomes durable when the test commits, unless it
- * holds the log back or lets it fail. Included before rig.h by tests that do not care for disks; it
- * takes the place of local_store.c at link time. Not thread-safe. */
+/* A store in memory that keeps nothing: what is staged becomes durable when the test commits,
+ * unless it holds the log back or lets it fail. Included before rig.h by tests that do not care
+ * for disks; it takes the place of local_store.c at link time. Not thread-safe. */
 #ifndef ARBE_TESTS_UNIT_STREAM_FAKE_STORE_H
 #define ARBE_TESTS_UNIT_STREAM_FAKE_STORE_H
 
@@ -14,9 +14,9 @@ struct fake_store {
     log_pos staged;
     log_pos durable;
     stream_id next;
-    int refuse;        /* code of every stage; 0: accepted */
-    bool failed;       /* the log failed */
-    unsigned stages;   /* records accepted */
+    int refuse;         /* code of every stage; 0: accepted */
+    bool failed;        /* the log failed */
+    unsigned stages;    /* records accepted */
     struct record last; /* the newest record; its slices are not to be used */
 };
 

@@ -1,3 +1,4 @@
+/* Tokens out and in. */
 #include "stream/offset.c"
 
 #include "base/bytes.h"
@@ -97,9 +98,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_format),    cmocka_unit_test(test_order),
+        cmocka_unit_test(test_format),     cmocka_unit_test(test_order),
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_sentinels),
-        cmocka_unit_test(test_beyond),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_beyond),     cmocka_unit_test(test_refused),
     };
     return UNIT_RUN(tests);
 }

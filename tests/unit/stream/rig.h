@@ -1,11 +1,12 @@
-/* An engine with one worker and no threads at all, for tests: the pool runs tasks at once, the worker's
- * tasks run when rig_run is called, the log commits when rig_commit is called, and time stands still.
- * A test that includes fake_store.h has a store in memory that it can hold back and make fail; others
- * have the real one in a directory of their own. */
+/* An engine with one worker and no threads at all, for tests: the pool runs tasks at once, the
+ * worker's tasks run when rig_run is called, the log commits when rig_commit is called, and time
+ * stands still. A test that includes fake_store.h has a store in memory that it can hold back and
+ * make fail; others have the real one in a directory of their own. */
 #ifndef ARBE_TESTS_UNIT_STREAM_RIG_H
 #define ARBE_TESTS_UNIT_STREAM_RIG_H
 
 #include <assert.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -121,13 +122,19 @@ static inline void rig_reopen(struct rig *rig, bool checkpoint)
     rig_attach(rig);
 }
 
+static int rig_remove(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    (void)st;
+    (void)kind;
+    (void)ftw;
+    return remove(path);
+}
+
 static inline void rig_close(struct rig *rig)
 {
-    char command[128];
     rig_detach(rig, false);
     pool_destroy(rig->pool);
-    (void)snprintf(command, sizeof(command), "rm -rf %s", rig->dir);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(nftw(rig->dir, rig_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 static inline void rig_done(struct stream_op *op)
@@ -239,8 +246,8 @@ static inline int rig_page(struct rig *rig, struct stream_op *op, const char *na
     return rig_op(rig, op);
 }
 
-/* The stream's stored bytes from `from` on, page by page, NUL-terminated; the caller frees. NULL when
- * the first page is refused. */
+/* The stream's stored bytes from `from` on, page by page, NUL-terminated; the caller frees. NULL
+ * when the first page is refused. */
 static inline char *rig_read(struct rig *rig, const char *name, uint64_t from)
 {
     struct buf out;

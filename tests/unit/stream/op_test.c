@@ -1,6 +1,8 @@
-/* Several event loops, a pool, the store's threads and the housekeeper on a few streams at once. What is
- * proved here is mostly proved by the thread sanitizer; beyond that, that nothing acknowledged is lost,
- * nothing is read twice or in another order, and every live reader wakes. */
+/* Several event loops, a pool, the store's threads and the housekeeper on a few streams at once.
+ * What is proved here is mostly proved by the thread sanitizer; beyond that, that nothing
+ * acknowledged is lost, nothing is read twice or in another order, and every live reader wakes. */
+#include "stream/op.c"
+
 #include <pthread.h>
 #include <sched.h>
 
@@ -253,7 +255,8 @@ static void change_pool(struct rig *rig, unsigned thread_count)
     rig->config.pool = rig->pool;
 }
 
-/* Writers, followers, creators, deleters, checkpoints and housekeeping at once: all is found again. */
+/* Writers, followers, creators, deleters, checkpoints and housekeeping at once: all is found
+ * again. */
 static void test_stress(void **state)
 {
     (void)state;
