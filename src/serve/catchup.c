@@ -100,7 +100,7 @@ int catchup_prepare(struct exchange *x, struct errmsg *msg)
         .from = x->query.offset,
         .touch = true,
         .in_memory = sse,
-        .bytes_max = sse ? SSE_PAGE_BYTES : 0,
+        .bytes_max = sse ? sse_page_bytes(x) : 0,
     };
     x->ready = exchange_run;
     x->finish = finish;

@@ -6,9 +6,6 @@
 
 #include "serve/exchange.h"
 
-/* Most stream bytes of one SSE event; a JSON message may exceed it. */
-#define SSE_PAGE_BYTES (64 * KIB)
-
 /* PUT (PROTOCOL.md 5.1 and 4.2). A refusal is answered by the caller: an error code and a
  * sentence. */
 int create_prepare(struct exchange *x, struct errmsg *msg) MUST_USE;
@@ -42,6 +39,9 @@ void longpoll_time_out(struct exchange *x);
 
 /* The first read of an SSE request has its result. */
 void sse_begin(struct exchange *x);
+
+/* Most stream bytes of one SSE event; a JSON message may exceed it. */
+uint32_t sse_page_bytes(const struct exchange *x);
 
 /* SSE: the output has drained; goes on feeding. */
 void sse_drained(struct exchange *x);

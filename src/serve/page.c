@@ -60,6 +60,51 @@ bool page_append_small(struct buf *out, const struct stream_page *page)
     return true;
 }
 
+/* The byte `back` places before the page's end, in pieces that are all in memory. */
+static unsigned char byte_before_end(const struct stream_page *page, size_t back)
+{
+    size_t at = page->piece_count;
+
+    while (at > 0) {
+        const struct stream_piece *piece = &page->pieces[--at];
+
+        if (back <= piece->len) {
+            return (unsigned char)piece->ptr[piece->len - back];
+        }
+        back -= piece->len;
+    }
+    return 0;
+}
+
+/* How many bytes of a character that is not whole stand at the end. */
+static size_t cut_bytes(const struct stream_page *page)
+{
+    for (size_t back = 1; back < 4 && back < page->bytes; back++) {
+        unsigned char byte = byte_before_end(page, back);
+        size_t whole = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+
+        if ((byte & 0xc0) != 0x80) {
+            return whole > back ? back : 0;
+        }
+    }
+    return 0;
+}
+
+void page_trim_character(struct stream_page *page)
+{
+    size_t cut = cut_bytes(page);
+
+    page->bytes -= cut;
+    page->next -= cut;
+    for (size_t at = page->piece_count; cut > 0; at--) {
+        struct stream_piece *piece = &page->pieces[at - 1];
+        size_t part = piece->len < cut ? piece->len : cut;
+
+        piece->len -= part;
+        cut -= part;
+    }
+}
+
 static void destroy(struct page_file *file)
 {
     struct stream_piece *piece = &file->piece;

@@ -16,4 +16,8 @@ bool page_queue(struct exchange *x, struct stream_page *page) MUST_USE;
  * not. */
 bool page_append_small(struct buf *out, const struct stream_page *page) MUST_USE;
 
+/* Gives back the bytes of a UTF-8 character that the page's end cuts apart, so that the next page
+ * begins with it, unless nothing would be left. For pages that more bytes follow. */
+void page_trim_character(struct stream_page *page);
+
 #endif

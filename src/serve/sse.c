@@ -10,11 +10,13 @@
 #include "serve/handlers.h"
 
 #include "http/sse.h"
+#include "serve/page.h"
 #include "serve/problem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#define PAGE_BYTES_MAX   (64 * KIB) /* a slow reader gets one event at a time and holds little */
 #define OUTPUT_BYTES_MAX (64 * KIB) /* queued; above it the reader is not fed until it drains */
 #define STALL_MS         60000      /* a reader that takes nothing for so long is dropped */
 #define FRAME_BYTES_KEPT (1 * MIB)  /* a larger frame's memory is given back */
@@ -22,6 +24,13 @@
 #define CHUNK_END        2          /* CRLF */
 
 static void pump(struct exchange *x);
+
+uint32_t sse_page_bytes(const struct exchange *x)
+{
+    uint32_t page = x->worker->server->config->read_page_bytes;
+
+    return page < PAGE_BYTES_MAX ? page : PAGE_BYTES_MAX;
+}
 
 static void finish_stream(struct exchange *x)
 {
@@ -180,6 +189,9 @@ static bool send_result(struct exchange *x, bool first)
         finish_stream(x);
         return false;
     }
+    if (x->live.encoding == SSE_TEXT && !page->up_to_date) {
+        page_trim_character(page);
+    }
     x->live.at = page->next;
     if (page->bytes > 0) {
         good = send_page(x, page);
@@ -224,7 +236,7 @@ static void look(struct exchange *x)
         .read = {.from = {.kind = OFFSET_AT, .position = x->live.at},
                  .stream = x->live.stream,
                  .in_memory = true,
-                 .bytes_max = SSE_PAGE_BYTES},
+                 .bytes_max = sse_page_bytes(x)},
     };
     x->finish = looked;
     exchange_run(x);
