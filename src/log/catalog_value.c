@@ -212,8 +212,8 @@ int catalog_decode_extent(struct slice value, uint64_t start, struct extent *ret
                        .at = bytes_get_u64(value.ptr + 8),
                        .crc = bytes_get_u32(value.ptr + 24)};
     /* A message is at least a byte, and its mark at most a varint. */
-    if (e.len == 0 || e.len > EXTENT_MESSAGE_BYTES_MAX || e.pack == 0 || start > STREAM_OFFSET_MAX ||
-        e.marks_len / VARINT_BYTES_MAX > e.len || e.at > INT64_MAX) {
+    if (e.len == 0 || e.len > EXTENT_MESSAGE_BYTES_MAX || e.pack == 0 ||
+        start > STREAM_OFFSET_MAX || e.marks_len / VARINT_BYTES_MAX > e.len || e.at > INT64_MAX) {
         return ERR_CORRUPT;
     }
     *ret_extent = e;

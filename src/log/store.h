@@ -15,7 +15,7 @@
 /* A run of a stream's bytes that waits for a checkpoint. */
 struct checkpoint_range {
     uint64_t start;             /* offset in the stream */
-    const struct slice *pieces; /* the bytes in order, at most EXTENT_BYTES_MAX together, or one message */
+    const struct slice *pieces; /* the bytes in order: at most EXTENT_BYTES_MAX, or one message */
     size_t piece_count;
     struct slice marks; /* message lengths, see record_append */
 };

@@ -1,6 +1,6 @@
-/* Log records from hostile bytes. The first byte is the type, the rest the payload; the same bytes are
- * also taken for a frame header, with its checksum put right so that the fields behind it are reached.
- * What decodes must encode to the very same bytes. */
+/* Log records from hostile bytes. The first byte is the type, the rest the payload; the same bytes
+ * are also taken for a frame header, with its checksum put right so that the fields behind it are
+ * reached. What decodes must encode to the very same bytes. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* The pool of threads. */
 #include "base/pool.c"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* Batches: order of pieces, and memory that is kept. */
 #include "log/batch.c"
 
 #include "sim/fakedisk.h"

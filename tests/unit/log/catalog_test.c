@@ -1,3 +1,4 @@
+/* The catalog opened, read and walked. */
 #include "log/catalog.c"
 
 #include "unit/log/catalog_fixture.h"

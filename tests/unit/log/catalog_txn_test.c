@@ -1,3 +1,4 @@
+/* Write transactions of the catalog, and what must hold between its tables. */
 #include "log/catalog_txn.c"
 
 #include "unit/log/catalog_fixture.h"

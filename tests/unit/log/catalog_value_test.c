@@ -1,3 +1,4 @@
+/* The bytes of the catalog, whole and damaged. */
 #include "log/catalog_value.c"
 
 #include "unit/base/unit.h"

@@ -1,3 +1,4 @@
+/* The whole store under a stand-in for the streams, on a disk that fails and crashes. */
 #include "log/local_store.c"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* Packs written, read, damaged, swept and dropped. */
 #include "log/pack.c"
 
 #include "sim/fakedisk.h"
@@ -56,7 +57,8 @@ static bool pack_exists(struct fixture *f, pack_id id)
     return fakedisk_file_size(f->disk, path, &size);
 }
 
-/* An extent is read back, whole or its marks alone, also after a power loss right after finishing. */
+/* An extent is read back, whole or its marks alone, also after a power loss right after
+ * finishing. */
 static void test_read_back(void **state)
 {
     (void)state;

@@ -1,3 +1,4 @@
+/* Payloads and frames, whole and damaged. */
 #include "log/record.c"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Segment files, made and recycled with faults and crashes. */
 #include "log/segment.c"
 
 #include "sim/fakedisk.h"

@@ -1,3 +1,4 @@
+/* The real system calls, on a real directory. */
 #include "log/sys_posix.c"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* The log on a disk that fails and crashes, at every call; and every way in which its files can be
+ * damaged. */
 #include "log/wal.c"
 
 #include <stdio.h>
@@ -515,8 +517,8 @@ static void test_old_header_is_zeroed(void **state)
     fixture_finish(&f);
 }
 
-/* A sync failed and left pages that look clean. The next process reads them from memory, shows them to
- * readers, and must have made them durable first. */
+/* A sync failed and left pages that look clean. The next process reads them from memory, shows
+ * them to readers, and must have made them durable first. */
 static void test_replayed_records_are_durable(void **state)
 {
     (void)state;
