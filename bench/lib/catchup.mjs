@@ -13,11 +13,12 @@ const CONNECTIONS = 64;
 const TYPE = 'application/octet-stream';
 const PACK_WAIT_MS = 3000;
 
-// arbe twice: the bytes still in its log, and the bytes moved into a pack.
+// arbe twice: the bytes just written and still in memory, and the bytes in a pack alone, which
+// takes a checkpoint and a restart.
 const VARIANTS = [
     { label: 'arbe, fresh', server: 'arbe' },
     { label: 'arbe, packed', server: 'arbe', settings: { flags: ['--checkpoint-interval', '1s'] },
-        settle_ms: PACK_WAIT_MS },
+        restart_after_ms: PACK_WAIT_MS },
     { label: 'node', server: 'node' },
     { label: 'nginx', server: 'nginx', root: '/plain/' },
     { label: 'nginx, open files cached', server: 'nginx', root: '/cached/' },
@@ -27,16 +28,18 @@ function address(variant, size) {
     return variant.root ? variant.root + size.name : `/v1/stream/bench/${size.name}?offset=-1`;
 }
 
-async function prepare(server, variant, bodies) {
+async function streamsMake(server, bodies) {
     const client = new Client(server, 1);
     for (const size of SIZES) {
-        if (variant.server !== 'nginx') {
-            const path = `/v1/stream/bench/${size.name}`;
-            await client.must('PUT', path, { type: TYPE });
-            await client.must('POST', path, { type: TYPE, body: bodies[size.name] });
-        }
+        const path = `/v1/stream/bench/${size.name}`;
+        await client.must('PUT', path, { type: TYPE });
+        await client.must('POST', path, { type: TYPE, body: bodies[size.name] });
     }
-    await sleep(variant.settle_ms ?? 0);
+    client.close();
+}
+
+async function bodiesCheck(server, variant, bodies) {
+    const client = new Client(server, 1);
     for (const size of SIZES) {
         const { body } = await client.must('GET', address(variant, size));
         if (!body.equals(bodies[size.name])) {
@@ -46,11 +49,23 @@ async function prepare(server, variant, bodies) {
     client.close();
 }
 
+async function restart(servers, server, variant) {
+    await sleep(variant.restart_after_ms);
+    await server.stop();
+    return servers[variant.server]({ ...variant.settings, dir: server.dir });
+}
+
 async function turn(servers, variant, bodies, seconds) {
     const settings = variant.server === 'nginx' ? { files: bodies } : variant.settings;
-    const server = await servers[variant.server](settings);
+    let server = await servers[variant.server](settings);
     try {
-        await prepare(server, variant, bodies);
+        if (variant.server !== 'nginx') {
+            await streamsMake(server, bodies);
+        }
+        if (variant.restart_after_ms) {
+            server = await restart(servers, server, variant);
+        }
+        await bodiesCheck(server, variant, bodies);
         const results = {};
         for (const size of SIZES) {
             const url = server.url + address(variant, size);
