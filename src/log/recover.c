@@ -1,9 +1,9 @@
 /* Scan. Every wal-* file is judged by its header. Zeros only: its creation was cut short, it is
  * removed. A broken header: set aside. Of another directory or format: refused, nothing is touched.
  * The others are put in order of their start. Those that end at or before the checkpoint are
- * spares; from the one that holds the checkpoint on they must follow each other without a gap.
- * What lies behind a gap can never be reached and is set aside. If none holds the checkpoint, the
- * log is not the one the catalog speaks of: refused.
+ * spares; from the one that holds the checkpoint on they must follow each other without a gap. What
+ * lies behind a gap can never be reached and is set aside. If none holds the checkpoint, the log is
+ * not the one the catalog speaks of: refused.
  *
  * Walk. A record is good when
  *   1. its header has the magic, a right checksum and a known type,
@@ -15,7 +15,8 @@
  * Durable. What was walked may so far be only in the kernel's memory: the process may have been
  * killed between write and sync, or a sync may have failed and left pages that merely look clean.
  * Readers are about to see these records, so their bytes are written once more and synced before
- * anybody does.
+ * anybody does. The same goes for the headers of all segments that records are in or will go to,
+ * since without its header a segment is not found again, and for their names, hence the directory.
  *
  * Cut. Behind the end P there may be whole records of a batch that tore in front of them. They must
  * stay dead. Two rules see to it, and each covers what the other cannot:
@@ -396,8 +397,20 @@ static int extend(struct recovery *r)
     return 0;
 }
 
+/* Writes the headers of all segments once more, and makes their names durable. */
+static int rewrite_headers(struct recovery *r)
+{
+    struct sys *sys = r->dir->sys;
+    int rc = sys->sync_dir(sys->context, r->dir->path);
+    LIST_FOR_EACH(node, &r->chain->segments)
+    {
+        rc = rc ? rc : segment_rewrite_header(r->dir, segment_of(node));
+    }
+    return rc;
+}
+
 /* Writes start..end once more. */
-static int rewrite(struct walk *k)
+static int rewrite_records(struct walk *k)
 {
     struct recovery *r = k->r;
     struct chain_writer *w = malloc(sizeof(*w));
@@ -433,7 +446,8 @@ static int cut(struct recovery *r)
     uint64_t room = chain_end(r->chain) - r->end;
     chain_writer_put(w, zeros, room < sizeof(zeros) ? (size_t)room : sizeof(zeros));
     int rc = chain_writer_flush(w);
-    rc = rc ? rc : chain_sync(r->chain, r->config->start, w->pos);
+    log_pos first = segment_of(r->chain->segments.next)->start;
+    rc = rc ? rc : chain_sync(r->chain, first, chain_end(r->chain));
     free(w);
     return rc;
 }
@@ -466,7 +480,8 @@ int recovery_replay(struct recovery *r, wal_replay_fn replay, void *context, str
     if (rc == 0) {
         rc = extend(r);
         if (rc == 0 && r->config->durability == DURABILITY_SYNC) {
-            rc = rewrite(&k);
+            rc = rewrite_headers(r);
+            rc = rc ? rc : rewrite_records(&k);
         }
         rc = rc ? rc : cut(r);
         if (rc) {

@@ -134,15 +134,26 @@ static int fill(const struct segment_dir *dir, int fd)
     return rc;
 }
 
-/* Writes the header page and makes it durable. */
-static int write_header(const struct segment_dir *dir, const struct segment *s)
+static int put_header(const struct segment_dir *dir, const struct segment *s)
 {
     struct sys *sys = dir->sys;
     uint8_t page[SEGMENT_HEADER_BYTES] = {0};
     encode_header(dir, s, page);
     struct iovec iov = {page, sizeof(page)};
-    int rc = sys->pwritev(sys->context, s->fd, &iov, 1, 0);
-    return rc ? rc : sys->fdatasync(sys->context, s->fd);
+    return sys->pwritev(sys->context, s->fd, &iov, 1, 0);
+}
+
+/* Writes the header page and makes it durable. */
+static int write_header(const struct segment_dir *dir, const struct segment *s)
+{
+    int rc = put_header(dir, s);
+    return rc ? rc : dir->sys->fdatasync(dir->sys->context, s->fd);
+}
+
+int segment_rewrite_header(const struct segment_dir *dir, struct segment *s)
+{
+    s->dirty = true;
+    return put_header(dir, s);
 }
 
 /* Creates the file; one of that name can only be a left-over of an attempt that failed, since

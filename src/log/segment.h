@@ -55,6 +55,9 @@ int segment_create(const struct segment_dir *dir, log_pos start,
  * used again by this process: on disk it may have either place. */
 int segment_recycle(const struct segment_dir *dir, struct segment *s, log_pos start) MUST_USE;
 
+/* Writes the header once more, as it was found, for the next sync: see recover.c. */
+int segment_rewrite_header(const struct segment_dir *dir, struct segment *s) MUST_USE;
+
 /* What segment_open found instead of a segment. */
 enum segment_state {
     SEGMENT_GOOD,
