@@ -64,6 +64,10 @@ struct fakefile_fate fakefile_draw_fate(struct fakefile_world *w, uint64_t first
 void fakefile_settle(struct fakefile_world *w, struct fakefile *f,
                      const struct fakefile_fate *fate);
 
+/* A sync fails: some changes become durable, the pages of the others look clean from now on. The
+ * size stays to be synced: it is not in a page. */
+void fakefile_fail_sync(struct fakefile_world *w, struct fakefile *f);
+
 /* What is seen becomes what is durable. */
 void fakefile_reload(struct fakefile *f);
 

@@ -526,9 +526,7 @@ static int fake_fdatasync(void *context, int fd)
         if (rc == 0) {
             fakefile_sync(f);
         } else if (partly && d->fault.hit) {
-            struct fakefile_fate fate = fakefile_draw_fate(&d->world,
-                                                           fakefile_oldest(&d->world, f));
-            fakefile_settle(&d->world, f, &fate);
+            fakefile_fail_sync(&d->world, f);
         } else if (below(d, 2) == 0) {
             fakefile_sync(f); /* A crash right behind it. */
         }

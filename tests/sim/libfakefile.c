@@ -252,6 +252,15 @@ void fakefile_settle(struct fakefile_world *w, struct fakefile *f, const struct 
     forget_changes(f);
 }
 
+void fakefile_fail_sync(struct fakefile_world *w, struct fakefile *f)
+{
+    struct fakefile_fate fate = fakefile_draw_fate(w, fakefile_oldest(w, f));
+    fakefile_settle(w, f, &fate);
+    if (f->durable_size != f->now_size) {
+        note_change(w, f, 0, 0, f->durable_size);
+    }
+}
+
 void fakefile_sync(struct fakefile *f)
 {
     for (size_t i = 0; i < f->change_count; i++) {
