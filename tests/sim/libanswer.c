@@ -231,7 +231,7 @@ static bool expired_unstaged(struct request *r)
 {
     int code = r->op.result.code;
     struct model_stream *s = model_find(&r->world->model, r->said.name, r->world->model.moment);
-    return r->world->trouble && s && (code == ERR_NOTFOUND || code == ERR_GONE) &&
+    return s && (code == ERR_NOTFOUND || code == ERR_GONE) &&
            world_now(r->world) >= model_deadline_min(s);
 }
 
