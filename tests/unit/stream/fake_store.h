@@ -15,6 +15,7 @@ struct fake_store {
     log_pos durable;
     stream_id next;
     int refuse;         /* code of every stage; 0: accepted */
+    bool refuse_once;   /* only the next one */
     bool failed;        /* the log failed */
     unsigned stages;    /* records accepted */
     struct record last; /* the newest record; its slices are not to be used */
@@ -28,7 +29,9 @@ static int fake_stage(struct store *s, const struct record *r, struct block *bod
     (void)s;
     (void)body_block;
     if (fake.failed || fake.refuse < 0) {
-        return fake.failed ? ERR_FAILED : fake.refuse;
+        int code = fake.failed ? ERR_FAILED : fake.refuse;
+        fake.refuse = fake.refuse_once ? 0 : fake.refuse;
+        return code;
     }
     fake.staged += 8 + record_head_bytes(r) + record_body(r).len;
     fake.stages++;
