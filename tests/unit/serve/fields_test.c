@@ -203,8 +203,8 @@ static void refuses_forks(void **state)
         "Stream-Forked-From: /v1/stream/a\r\nStream-Forked-From: /v1/stream/a\r\n",
         "Stream-Forked-From: /v1/stream/a\r\nStream-Fork-Offset: x\r\n",
         "Stream-Forked-From: /v1/stream/a\r\nStream-Fork-Sub-Offset: 1\r\n",
-        "Stream-Forked-From: /v1/stream/a\r\nStream-Fork-Offset: -1\r\nStream-Fork-Sub-Offset: "
-        "-1\r\n",
+        ("Stream-Forked-From: /v1/stream/a\r\n"
+         "Stream-Fork-Offset: -1\r\nStream-Fork-Sub-Offset: -1\r\n"),
     };
 
     (void)state;
