@@ -18,8 +18,9 @@ SAY := $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),@:,@printf '  %-7s %s
 
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 \
         -Wcast-align -Wimplicit-fallthrough -Wundef $(if $(WERROR),-Werror)
+WARN += $(if $(findstring clang,$(CC)),-Wno-gnu-variable-sized-type-not-at-end -Wno-unknown-warning-option)
 # gcc's flow warnings guess wrongly once a sanitizer has rewritten the flow; the plain build keeps them.
-WARN += $(if $(SAN),-Wno-maybe-uninitialized -Wno-stringop-overflow $(if $(findstring clang,$(CC)),-Wno-unknown-warning-option))
+WARN += $(if $(SAN),-Wno-maybe-uninitialized -Wno-stringop-overflow)
 HARD := $(if $(SAN)$(COV)$(filter -O0,$(OPT)),,-D_FORTIFY_SOURCE=2 -fstack-protector-strong)
 SANF := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 ALL_CFLAGS = -std=gnu11 $(OPT) -g -D_GNU_SOURCE -Isrc -Iinclude -Itests -fPIC -pthread $(HARD) $(SANF) \
