@@ -187,17 +187,19 @@ describe('R17, K10: places', { timeout: 300_000 }, () => {
         rmSync(dir, { recursive: true });
     });
 
-    test('secret files: missing, empty, fine with a line end', async (t) => {
+    test('secret files: missing, empty, readable by others, fine with a line end', async (t) => {
         assertRefusal(await streams(['--secret-file', join(top, 'none')]), 1);
         const empty = join(top, 'empty');
         for (const content of ['', '\n', '  \n']) {
-            writeFileSync(empty, content);
+            writeFileSync(empty, content, { mode: 0o600 });
             const result = await streams(['--secret-file', empty]);
             assert.ok([1, 2].includes(result.code), JSON.stringify(content));
         }
         for (const [i, content] of ['secret-secret-secret', 'secret-secret-secret\n', 'secret-secret-secret\r\n'].entries()) {
             const file = join(top, `secret-${i}`);
-            writeFileSync(file, content);
+            writeFileSync(file, content, { mode: 0o644 });
+            assertRefusal(await streams(['--secret-file', file]), 1, /chmod/);
+            chmodSync(file, 0o600);
             const server = await startServer(['--secret-file', file]);
             t.after(() => server.dispose());
             const reply = await request(server.base, 'GET', '/v1/stream/none', { headers: { Authorization: 'Bearer secret-secret-secret' } });
