@@ -20,13 +20,6 @@ enum plan {
     PLANS
 };
 
-struct options {
-    uint64_t start;
-    uint64_t seeds;
-    unsigned steps;
-    bool verbose;
-};
-
 static void plan_fault(struct world *w)
 {
     static const struct {
@@ -159,7 +152,7 @@ static void open_in_peace(struct world *w)
     world_verify(w);
 }
 
-static void run_seed(uint64_t seed, const struct options *o)
+static void run_seed(uint64_t seed, const struct sim_options *o)
 {
     struct world *w = malloc(sizeof(*w));
     CHECK(w, "memory");
@@ -198,33 +191,10 @@ static void run_seed(uint64_t seed, const struct options *o)
     free(w);
 }
 
-static struct options parse(int argc, char **argv)
-{
-    const char *seeds = getenv("SIM_SEEDS");
-    struct options o = {.start = 1, .seeds = seeds ? strtoull(seeds, NULL, 10) : 300, .steps = 300};
-    for (int i = 1; i < argc; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : "0";
-        if (strcmp(argv[i], "-v") == 0) {
-            o.verbose = true;
-            continue;
-        }
-        if (strcmp(argv[i], "--seeds") == 0) {
-            o.seeds = strtoull(value, NULL, 10);
-        } else if (strcmp(argv[i], "--start") == 0) {
-            o.start = strtoull(value, NULL, 10);
-        } else if (strcmp(argv[i], "--steps") == 0) {
-            o.steps = (unsigned)strtoul(value, NULL, 10);
-        } else {
-            sim_fail("unknown option %s", argv[i]);
-        }
-        i++;
-    }
-    return o;
-}
-
 int main(int argc, char **argv)
 {
-    struct options o = parse(argc, argv);
+    const char *text = getenv("SIM_SEEDS");
+    struct sim_options o = sim_parse(argc, argv, text ? strtoull(text, NULL, 10) : 300, 300);
     for (uint64_t seed = o.start; seed < o.start + o.seeds; seed++) {
         sim_begin(argv[0], seed, o.steps);
         run_seed(seed, &o);

@@ -1,3 +1,4 @@
+/* See model.h. All of it is as plain as can be: lists that are walked, states that are copied. */
 #include "sim/model.h"
 
 #include <assert.h>

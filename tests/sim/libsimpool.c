@@ -1,3 +1,5 @@
+/* Defines what base/pool.h declares: linked before the library, it takes the place of the
+ * threads. */
 #include "sim/simpool.h"
 
 #include <assert.h>

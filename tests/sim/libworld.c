@@ -1,3 +1,4 @@
+/* See world.h. Failures end here too: what they say names the seed, and how to run it again. */
 #include "sim/world.h"
 
 #include <assert.h>
@@ -76,6 +77,29 @@ void sim_fail(const char *format, ...)
     printf("\n");
     (void)fflush(stdout);
     abort();
+}
+
+struct sim_options sim_parse(int argc, char **argv, uint64_t seeds, unsigned steps)
+{
+    struct sim_options o = {.start = 1, .seeds = seeds, .steps = steps};
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "0";
+        if (strcmp(argv[i], "-v") == 0) {
+            o.verbose = true;
+            continue;
+        }
+        if (strcmp(argv[i], "--seeds") == 0) {
+            o.seeds = strtoull(value, NULL, 10);
+        } else if (strcmp(argv[i], "--start") == 0) {
+            o.start = strtoull(value, NULL, 10);
+        } else if (strcmp(argv[i], "--steps") == 0) {
+            o.steps = (unsigned)strtoul(value, NULL, 10);
+        } else {
+            sim_fail("unknown option %s", argv[i]);
+        }
+        i++;
+    }
+    return o;
 }
 
 void world_trace(const struct world *w, const char *format, ...)
@@ -619,10 +643,14 @@ void world_delete_all(struct world *w)
 {
     wake_nobody(w);
     unsigned first = (unsigned)world_below(w, WORLD_NAMES);
-    for (unsigned i = 0; i < WORLD_NAMES; i++) {
+    /* Twice: the deletion of an expired one may have found no room in the log. */
+    for (unsigned i = 0; i < 2 * WORLD_NAMES; i++) {
         char name[24];
         world_name(name, (first + i) % WORLD_NAMES);
         world_start_delete(w, name);
+        if (i + 1 == WORLD_NAMES) {
+            world_drain(w);
+        }
     }
     world_drain(w);
     for (size_t i = 0; i < w->model.count; i++) {

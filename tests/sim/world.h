@@ -148,6 +148,16 @@ static inline bool world_chance(struct world *w, uint64_t in)
     return fakedisk_below(&w->random, in) == 0;
 }
 
+struct sim_options {
+    uint64_t start;
+    uint64_t seeds;
+    unsigned steps;
+    bool verbose;
+};
+
+/* The command line, over the defaults. */
+struct sim_options sim_parse(int argc, char **argv, uint64_t seeds, unsigned steps);
+
 /* What sim_fail says to repeat the run. */
 void sim_begin(const char *program, uint64_t seed, unsigned steps);
 void sim_step(unsigned step);
