@@ -129,9 +129,10 @@ describe('D: close', () => {
     });
 
     test('D10: the four combinations of PUT and closure', async () => {
+        const open = {};
         const closed = { 'Stream-Closed': 'true' };
-        for (const existing of [{}, closed]) {
-            for (const asked of [{}, closed]) {
+        for (const existing of [open, closed]) {
+            for (const asked of [open, closed]) {
                 const stream = await freshStream(TEXT, 'abc', existing);
                 const reply = await stream.put(asked);
                 assert.equal(reply.status, existing === asked ? 200 : 409);

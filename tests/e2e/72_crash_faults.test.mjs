@@ -18,6 +18,13 @@ async function withFaults(flags, body) {
     try {
         await server.start();
         await body(server, faults);
+    } catch (error) {
+        // What went wrong first is what counts, not that the server then ends badly too.
+        faults.clear();
+        server.expectGone();
+        await server.kill('SIGKILL');
+        error.message += `\n${server.tail()}`;
+        throw error;
     } finally {
         faults.clear();
         try {
@@ -83,8 +90,12 @@ if (library) {
                 const put = await fire(fresh, [], 'x', 'PUT');
                 await faults.hit();
                 assert.equal((await stream.get()).text, '[1,2]');
-                assert.equal((await fresh.head()).status, 404);
+                // A look at a stream that is being made may wait for how that ends, or is told that there is none.
+                const look = await fire(fresh, [], '', 'HEAD');
                 await server.crash();
+                const told = (await look.rest()).toString('latin1');
+                assert.ok(told === '' || /^HTTP\/1\.1 404/.test(told), told);
+                look.destroy();
                 raw.destroy();
                 put.destroy();
                 faults.clear();
@@ -185,7 +196,7 @@ if (library) {
     });
 
     describe('K7, A4: failed writes and syncs', { timeout: 300_000 }, () => {
-        for (const [call, flaw] of [['sync', 'sync wal EIO 1'], ['write', 'write wal EIO 1'], ['torn write', 'write wal short 1']]) {
+        for (const [call, flaw] of [['sync', 'sync wal EIO'], ['write', 'write wal EIO'], ['torn write', 'write wal short 1']]) {
             test(`K7: after a failed ${call} the outcome is unknown, reads go on, a restart settles it`, async () => {
                 await withFaults([], async (server, faults) => {
                     const stream = await made(server, TEXT, 'good;');
