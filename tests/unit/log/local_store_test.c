@@ -46,9 +46,11 @@ struct fixture {
     struct errmsg msg;
     struct slot slots[SLOTS];
     struct promise promises[SLOTS];
-    unsigned checkpoints; /* that succeeded */
-    unsigned failures;    /* that did not */
-    unsigned replaced;    /* extents, by compaction */
+    pthread_mutex_t lock;   /* guards slots where there are threads */
+    pthread_cond_t changed; /* a notice or the end of a checkpoint */
+    unsigned checkpoints;   /* that succeeded */
+    unsigned failures;      /* that did not */
+    unsigned replaced;      /* extents, by compaction */
 };
 
 static char pattern(stream_id id, uint64_t at)
@@ -146,7 +148,10 @@ static int on_record(void *context, const struct record *r, log_pos end)
 
 static void on_any_notice(void *context)
 {
-    (void)context; /* the tests ask for the position */
+    struct fixture *f = context;
+    pthread_mutex_lock(&f->lock);
+    pthread_cond_broadcast(&f->changed);
+    pthread_mutex_unlock(&f->lock);
 }
 
 static int add_slot(struct slot *slot, unsigned k, struct checkpoint *c)
@@ -182,9 +187,8 @@ static int add_slot(struct slot *slot, unsigned k, struct checkpoint *c)
 }
 
 /* Dirty streams in ascending id. */
-static int on_collect(void *context, struct checkpoint *c)
+static int collect_slots(struct fixture *f, struct checkpoint *c)
 {
-    struct fixture *f = context;
     stream_id last = 0;
     for (;;) {
         struct slot *next = NULL;
@@ -217,9 +221,19 @@ static int on_collect(void *context, struct checkpoint *c)
     }
 }
 
+static int on_collect(void *context, struct checkpoint *c)
+{
+    struct fixture *f = context;
+    pthread_mutex_lock(&f->lock);
+    int rc = collect_slots(f, c);
+    pthread_mutex_unlock(&f->lock);
+    return rc;
+}
+
 static void on_checkpointed(void *context, int code)
 {
     struct fixture *f = context;
+    pthread_mutex_lock(&f->lock);
     f->checkpoints += code == 0;
     f->failures += code != 0;
     for (unsigned k = 0; k < SLOTS && code == 0; k++) {
@@ -232,14 +246,19 @@ static void on_checkpointed(void *context, int code)
             s->dirty = s->durable > s->flushed;
         }
     }
+    pthread_cond_broadcast(&f->changed);
+    pthread_mutex_unlock(&f->lock);
 }
 
 static void on_extent_added(void *context, stream_id id, const struct extent *e)
 {
-    struct slot *s = find_slot(context, id);
+    struct fixture *f = context;
+    pthread_mutex_lock(&f->lock);
+    struct slot *s = find_slot(f, id);
     assert_non_null(s);
     assert_int_equal(e->start, s->flushed);
     s->flushed += e->len;
+    pthread_mutex_unlock(&f->lock);
 }
 
 static void on_extent_replaced(void *context, stream_id id, const struct extent *e)
@@ -254,6 +273,8 @@ static void fixture_init(struct fixture *f, uint64_t seed)
 {
     *f = (struct fixture){.durability = DURABILITY_SYNC, .disk = fakedisk_create(seed)};
     fakedisk_add_dir(f->disk, "/");
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->changed, NULL);
     (void)snprintf(f->dir, sizeof(f->dir), DIR_PATH);
     /* Shared memory where there is some: these catalogs need not outlive the test. */
     const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
@@ -758,6 +779,97 @@ static void test_dead_packs_go(void **state)
     fixture_finish(&f);
 }
 
+/* Removes a directory with the files in it. */
+static int remove_file(void *context, const char *name)
+{
+    char path[256];
+    (void)snprintf(path, sizeof(path), "%s/%s", (const char *)context, name);
+    return unlink(path);
+}
+
+static void remove_dir(struct fixture *f, const char *sub)
+{
+    char path[128];
+    (void)snprintf(path, sizeof(path), "%s%s", f->dir, sub);
+    assert_int_equal(f->real.list_dir(NULL, path, remove_file, path), 0);
+    assert_int_equal(rmdir(path), 0);
+}
+
+/* Appends and waits until it is durable. */
+static void append_and_wait(struct fixture *f, size_t len)
+{
+    static char body[1000];
+    struct slot *s = &f->slots[0];
+    char mark[VARINT_BYTES_MAX];
+    log_pos end = 0;
+    fill(s->id, s->staged, body, len);
+    struct record r = {.type = RECORD_APPEND,
+                       .id = s->id,
+                       .append = {.offset = s->staged,
+                                  .marks = {mark, marks_put(mark, len, true)},
+                                  .body = {body, len}}};
+    pthread_mutex_lock(&f->lock);
+    while (f->store->ops->stage(f->store, &r, NULL, &end) == ERR_AGAIN) {
+        pthread_cond_wait(&f->changed, &f->lock);
+    }
+    while (f->store->ops->durable(f->store) < end) {
+        pthread_cond_wait(&f->changed, &f->lock);
+    }
+    s->staged += len;
+    s->durable = s->staged;
+    s->applied = end;
+    s->dirty = true;
+    pthread_mutex_unlock(&f->lock);
+}
+
+/* On the real disk with all threads: checkpoints come by themselves, and when asked; what was
+ * written is there after a close and a new opening. */
+static void test_threads(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    sys_posix_init(&f.real);
+    f.use_real = true;
+    f.threads = true;
+    (void)snprintf(f.dir, sizeof(f.dir), "/tmp/arbe-store-XXXXXX");
+    assert_non_null(mkdtemp(f.dir));
+    assert_int_equal(open_store(&f), 0);
+    pthread_mutex_lock(&f.lock);
+    assert_int_equal(f.slots[0].id, 0);
+    pthread_mutex_unlock(&f.lock);
+    assert_int_equal(create(&f, 0), 0);
+    for (int i = 0; i < 150; i++) {
+        append_and_wait(&f, 700);
+    }
+    pthread_mutex_lock(&f.lock);
+    while (f.checkpoints == 0) {
+        pthread_cond_wait(&f.changed, &f.lock);
+    }
+    unsigned count = f.checkpoints;
+    pthread_mutex_unlock(&f.lock);
+    append_and_wait(&f, 1);
+    assert_int_equal(f.store->ops->checkpoint(f.store), 0);
+    pthread_mutex_lock(&f.lock);
+    while (f.checkpoints == count) {
+        pthread_cond_wait(&f.changed, &f.lock);
+    }
+    pthread_mutex_unlock(&f.lock);
+    assert_int_equal(f.store->ops->close(f.store, true), 0);
+    assert_int_equal(open_store(&f), 0);
+    assert_int_equal(f.report.wal.records, 0);
+    stream_id id = 0;
+    assert_int_equal(f.store->ops->find(f.store, SLICE("s0"), &id), 0);
+    assert_int_equal(verify_extents(&f, id), 150 * 700 + 1);
+    assert_int_equal(f.store->ops->close(f.store, false), 0);
+    f.store = NULL;
+    remove_dir(&f, "/wal");
+    remove_dir(&f, "/packs");
+    remove_dir(&f, "/catalog");
+    remove_dir(&f, "");
+    fixture_finish(&f);
+}
+
 /* A path that is too long is refused with a sentence. */
 static void test_long_path(void **state)
 {
@@ -788,6 +900,7 @@ int main(void)
         cmocka_unit_test(test_lost_pack),
         cmocka_unit_test(test_compaction),
         cmocka_unit_test(test_dead_packs_go),
+        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_long_path),
     };
     return UNIT_RUN(tests);
