@@ -268,7 +268,8 @@ static void test_producer(void **state)
     rig_expect(&rig, "s", "onexxxy");
 }
 
-/* A retried request repeats its Stream-Seq too; a Stream-Seq conflict does not advance the producer. */
+/* A retried request repeats its Stream-Seq too; a Stream-Seq conflict does not advance the
+ * producer. */
 static void test_producer_and_seq(void **state)
 {
     (void)state;

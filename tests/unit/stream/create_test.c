@@ -71,7 +71,8 @@ static void test_idempotent(void **state)
     assert_int_equal(rig_op(&rig, &op), ERR_EXISTS);
 }
 
-/* Malformed types, both kinds of expiry, a TTL that is too long, fork fields without a source: 400. */
+/* Malformed types, both kinds of expiry, a TTL that is too long, fork fields without a source:
+ * 400. */
 static void test_malformed(void **state)
 {
     (void)state;

@@ -141,8 +141,8 @@ static void test_live_reader(void **state)
     stream_unref(s);
 }
 
-/* After a restart, with a checkpoint or without, a stream is never gone early: what was not logged of a
- * renewal is made up for. */
+/* After a restart, with a checkpoint or without, a stream is never gone early: what was not logged
+ * of a renewal is made up for. */
 static void test_restart(void **state)
 {
     (void)state;

@@ -162,7 +162,8 @@ static void test_json_inside(void **state)
     }
 }
 
-/* One page reaches from a source's packs over its fork's packs to hot bytes, capped over all of it. */
+/* One page reaches from a source's packs over its fork's packs to hot bytes, capped over all of
+ * it. */
 static void test_stitch(void **state)
 {
     (void)state;

@@ -121,7 +121,8 @@ static void test_parked(void **state)
     assert_int_equal(ops[1].result.code, ERR_NOTFOUND);
 }
 
-/* A reader that holds the old stream is told that it is gone, and never sees the new one of the name. */
+/* A reader that holds the old stream is told that it is gone, and never sees the new one of the
+ * name. */
 static void test_old_reader(void **state)
 {
     (void)state;

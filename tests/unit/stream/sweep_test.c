@@ -114,7 +114,8 @@ static void test_live_logged(void **state)
     stream_unref(s);
 }
 
-/* After a checkpoint idle streams leave memory, forks with their sources, and come back when asked for. */
+/* After a checkpoint idle streams leave memory, forks with their sources, and come back when asked
+ * for. */
 static void test_eviction(void **state)
 {
     (void)state;
