@@ -317,15 +317,16 @@ describe('C10: producers over restarts', () => {
 describe('C14: many producers of one stream', () => {
     test('C14: the cap is 65,536, one more is 429, the known ones go on', { timeout: 240_000 }, async () => {
         const stream = await freshStream();
-        const raws = await Promise.all(Array.from({ length: 16 }, () => Raw.open(server)));
+        const lanes = 256;
+        const raws = await Promise.all(Array.from({ length: lanes }, () => Raw.open(server)));
         const total = 65_536;
         const one = (id, seq = 0) => head('POST', stream.path, ['Content-Type: text/plain', 'Content-Length: 1',
             `Producer-Id: ${id}`, 'Producer-Epoch: 0', `Producer-Seq: ${seq}`]) + 'x';
         await Promise.all(raws.map(async (raw, lane) => {
-            for (let at = lane; at < total; at += 16 * 64) {
+            for (let at = lane; at < total; at += lanes * 64) {
                 const ids = [];
-                for (let i = 0; i < 64 && at + 16 * i < total; i++) {
-                    ids.push(at + 16 * i);
+                for (let i = 0; i < 64 && at + lanes * i < total; i++) {
+                    ids.push(at + lanes * i);
                 }
                 raw.send(ids.map((id) => one(`producer-${id}`)).join(''));
                 for (const id of ids) {
