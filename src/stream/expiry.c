@@ -11,15 +11,12 @@
 #include "stream/view.h"
 #include "stream/watch.h"
 
-#define SLACK_MS_MIN 1000
-
 int64_t expiry_slack_ms(uint64_t ttl_seconds)
 {
     if (ttl_seconds == UINT64_MAX) {
         return 0;
     }
-    int64_t eighth = (int64_t)(ttl_seconds * 1000 / 8);
-    return eighth > SLACK_MS_MIN ? eighth : SLACK_MS_MIN;
+    return (int64_t)(ttl_seconds * 1000 / 8);
 }
 
 int64_t expiry_deadline(const struct stream *s)
