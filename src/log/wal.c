@@ -36,6 +36,7 @@
 #define BODY_COPY_MAX      (16u * KIB) /* a larger body is referenced when it has a block */
 #define HEAD_STACK_BYTES   4096u       /* a larger head takes an allocation */
 #define SEGMENT_SPARES_MAX 4u          /* released segments kept for later */
+#define FIRST_BYTES_MAX    MIB         /* of the first file of a new log */
 
 struct wal {
     struct wal_config config;
@@ -512,17 +513,22 @@ static void wal_free(struct wal *w)
 }
 
 /* Makes the first segment of a new log, so that a directory is complete before anything is
- * answered. A log with a past may start without room: reading must work on a full disk. */
+ * answered: a small one, since the server waits for it, and the preparer goes on in full size. A
+ * log with a past may start without room: reading must work on a full disk. */
 static int make_first(struct wal *w, struct errmsg *msg)
 {
     if (!list_empty(&w->chain.segments)) {
         return 0;
     }
+    struct segment_dir small = w->dir;
+    if (small.segment_bytes > FIRST_BYTES_MAX) {
+        small.segment_bytes = FIRST_BYTES_MAX;
+    }
     struct segment *s = NULL;
-    int rc = segment_create(&w->dir, w->config.start, &s);
+    int rc = segment_create(&small, w->config.start, &s);
     if (rc) {
         return err_set(msg, rc, "cannot make a log file of %llu bytes in %s: %s",
-                       (unsigned long long)w->dir.segment_bytes, w->path, err_text(rc));
+                       (unsigned long long)small.segment_bytes, w->path, err_text(rc));
     }
     chain_append(&w->chain, s);
     return 0;

@@ -29,6 +29,7 @@ struct fixture {
     uint64_t next;   /* number of the next record to stage */
     uint64_t acked;  /* every record below was durable while the log worked */
     size_t capacity; /* staged_bytes_max */
+    uint64_t segment_bytes;
     uint32_t epoch;
     bool made; /* an opening succeeded */
     bool threads;
@@ -81,7 +82,7 @@ static inline int open_log(struct fixture *f)
     struct wal_config config = {.sys = fakedisk_sys(f->disk),
                                 .dir = DIR_PATH,
                                 .uuid = "0123456789abcde",
-                                .segment_bytes = SEGMENT_BYTES_SMALL,
+                                .segment_bytes = f->segment_bytes,
                                 .staged_bytes_max = f->capacity,
                                 .durability = f->durability,
                                 .start = f->start,
@@ -99,7 +100,9 @@ static inline int open_log(struct fixture *f)
 
 static inline void fixture_init(struct fixture *f, uint64_t seed)
 {
-    *f = (struct fixture){.capacity = MIB, .durability = DURABILITY_SYNC};
+    *f = (struct fixture){.capacity = MIB,
+                          .segment_bytes = SEGMENT_BYTES_SMALL,
+                          .durability = DURABILITY_SYNC};
     f->disk = fakedisk_create(seed);
     fakedisk_add_dir(f->disk, DIR_PATH);
 }

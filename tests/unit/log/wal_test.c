@@ -407,6 +407,33 @@ static void test_threads(void **state)
     fixture_finish(&f);
 }
 
+/* A new log begins with a small file, so that its server listens soon; those behind it are of full
+ * size, and the small one is not used again. */
+static void test_first_segment_is_small(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    f.segment_bytes = 2 * FIRST_BYTES_MAX;
+    reopen(&f, 0);
+    uint64_t size = 0;
+    char path[2 * SEGMENT_PATH_MAX];
+    (void)locate(&f, 0, path);
+    assert_true(fakedisk_file_size(f.disk, path, &size));
+    assert_int_equal(size, FIRST_BYTES_MAX);
+    write_records(&f, 1000, 50);
+    assert_true(wal_durable(f.wal) > FIRST_BYTES_MAX);
+    (void)locate(&f, FIRST_BYTES_MAX, path);
+    assert_true(fakedisk_file_size(f.disk, path, &size));
+    assert_int_equal(size, f.segment_bytes);
+    wal_release(f.wal, wal_durable(f.wal));
+    assert_int_equal(f.wal->spare_count, 0);
+    f.start = wal_durable(f.wal);
+    kill_log(&f);
+    reopen(&f, 1000);
+    fixture_finish(&f);
+}
+
 /* With threads, a failed sync reaches those who wait for it. */
 static void test_flush_of_failed_log(void **state)
 {
@@ -443,6 +470,7 @@ int main(void)
         cmocka_unit_test(test_os_durability),
         cmocka_unit_test(test_long_directory),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_first_segment_is_small),
         cmocka_unit_test(test_flush_of_failed_log),
     };
     return UNIT_RUN(tests);
