@@ -27,6 +27,13 @@
  *     staged. Without that, a crash in the middle of writing the next record could leave the old
  *     header with the new payload; if a client sent the same bytes again, that frame would prove
  *     itself, and the neighbours behind it, of the same old epoch, with it.
+ * Keep. Whole records behind P may also have been acknowledged, when a disk has damaged the one in
+ * front of them. They cannot be replayed, since nobody knows what is missing between, but before
+ * the cut the segments from P up to the last of them are copied to *.damaged for whoever wants to
+ * look. If that fails, most likely for want of space, the server starts all the same and says so. A
+ * torn batch looks alike, and a crash seldom tears one so that a later record of it is whole. Once
+ * there is a copy the cut reaches over all of them, or the next start would find them again.
+ *
  * A crash during recovery leaves either the state before or one in which some of this is done
  * already; doing it again changes nothing. */
 #include "log/recover.h"
@@ -39,7 +46,8 @@
 #include "base/crc32c.h"
 #include "base/limits.h"
 
-#define READ_BYTES MIB /* of the log at once */
+#define READ_BYTES   MIB        /* of the log at once */
+#define SEARCH_BYTES (16 * MIB) /* behind damage, for the next whole record */
 
 /* The files of the directory, by name. */
 struct name_list {
@@ -304,6 +312,23 @@ static int prove(struct walk *k, log_pos pos, struct record *ret_record, log_pos
     return 0;
 }
 
+/* The last byte that is not zero, counted from 1; 0: there is none. */
+static size_t last_nonzero(const char *bytes, size_t len)
+{
+    static const char zeros[4096];
+    while (len > 0) {
+        size_t part = len < sizeof(zeros) ? len : sizeof(zeros);
+        if (memcmp(bytes + len - part, zeros, part) != 0) {
+            break;
+        }
+        len -= part;
+    }
+    while (len > 0 && bytes[len - 1] == 0) {
+        len--;
+    }
+    return len;
+}
+
 /* How far the last byte of the segment at `pos` that is not zero is behind `pos`. */
 static int count_nonzero(struct walk *k, const struct segment *s, log_pos pos, uint64_t *ret_bytes)
 {
@@ -316,11 +341,8 @@ static int count_nonzero(struct walk *k, const struct segment *s, log_pos pos, u
         if (!bytes) {
             return k->window.error ? k->window.error : ERR_IO;
         }
-        for (size_t i = 0; i < len; i++) {
-            if (bytes[i] != 0) {
-                last = at + i + 1 - pos;
-            }
-        }
+        size_t used = last_nonzero(bytes, len);
+        last = used > 0 ? at + used - pos : last;
         at += len;
     }
     *ret_bytes = last;
@@ -379,6 +401,75 @@ static int walk_records(struct walk *k, wal_replay_fn replay, void *context, str
     return rc ? err_set(msg, rc, "cannot read the end of the log: %s", err_text(rc)) : 0;
 }
 
+/* Where the search for stranded records begins: behind the zeros of a clean end, if that is what
+ * count_torn saw. */
+static log_pos search_start(const struct walk *k, log_pos pos)
+{
+    const struct segment *s = chain_find(k->r->chain, pos);
+    bool clean = s && s->generation == 0 && k->r->report.torn_bytes == 0;
+    return clean ? segment_end(s) : pos;
+}
+
+/* Bytes of the record at the end of the log, if its header proves itself and it is the payload that
+ * does not; else 0. */
+static uint64_t damaged_bytes(struct walk *k, log_pos pos)
+{
+    struct record_frame f;
+    const char *head = window_at(&k->window, pos, RECORD_FRAME_BYTES);
+    bool proven = head && record_decode_frame(head, &f) == 0 && f.lsn == pos;
+    return proven ? padded(RECORD_FRAME_BYTES + (uint64_t)f.payload_len) : 0;
+}
+
+/* Counts the whole records behind the end of the log. *ret_end is behind the last one. */
+static int find_stranded(struct walk *k, log_pos *ret_end)
+{
+    log_pos pos = search_start(k, k->r->end);
+    log_pos stop = pos + damaged_bytes(k, pos) + SEARCH_BYTES;
+    while (pos < stop && pos + RECORD_FRAME_BYTES <= k->limit) {
+        struct record record;
+        log_pos end = pos + RECORD_ALIGN;
+        int rc = prove(k, pos, &record, &end);
+        if (rc == 0) {
+            k->r->report.stranded++;
+            *ret_end = end;
+            stop = end + SEARCH_BYTES;
+        } else if (rc != ERR_CORRUPT) {
+            return rc;
+        }
+        pos = end;
+    }
+    return 0;
+}
+
+/* Copies the segments that hold positions of from..to. */
+static int copy_aside(struct recovery *r, log_pos from, log_pos to)
+{
+    while (from < to) {
+        const struct segment *s = chain_find(r->chain, from);
+        int rc = segment_copy_aside(r->dir, s);
+        if (rc) {
+            return rc;
+        }
+        r->report.files_copied++;
+        from = segment_end(s);
+    }
+    return 0;
+}
+
+/* Keeps a copy of what the cut is about to strand for good. *ret_end is behind all that has one. */
+static int keep_stranded(struct walk *k, log_pos *ret_end)
+{
+    struct recovery *r = k->r;
+    log_pos end = r->end;
+    int rc = find_stranded(k, &end);
+    if (rc) {
+        return rc;
+    }
+    r->report.copy_error = copy_aside(r, r->end, end);
+    *ret_end = r->report.copy_error ? r->end : end;
+    return 0;
+}
+
 /* Reserves what is missing of segments that records will still go to, so that no write in them can
  * run out of space. */
 static int extend(struct recovery *r)
@@ -434,22 +525,47 @@ static int rewrite_records(struct walk *k)
     return rc;
 }
 
-/* Zeros over the frame header at the end of the log, as far as there is room for one. */
-static int cut(struct recovery *r)
+/* Zeros over the frame header at the end of the log, as far as there is room for one, and over all
+ * up to `to`. */
+static int cut(struct recovery *r, log_pos to)
 {
-    static const char zeros[RECORD_FRAME_BYTES];
+    static const char zeros[SEGMENT_HEADER_BYTES];
     struct chain_writer *w = malloc(sizeof(*w));
     if (!w) {
         return ERR_NOMEM;
     }
     chain_writer_init(w, r->chain, r->end);
-    uint64_t room = chain_end(r->chain) - r->end;
-    chain_writer_put(w, zeros, room < sizeof(zeros) ? (size_t)room : sizeof(zeros));
+    if (to < r->end + RECORD_FRAME_BYTES) {
+        to = r->end + RECORD_FRAME_BYTES;
+    }
+    if (to > chain_end(r->chain)) {
+        to = chain_end(r->chain);
+    }
+    while (w->pos < to) {
+        uint64_t left = to - w->pos;
+        chain_writer_put(w, zeros, left < sizeof(zeros) ? (size_t)left : sizeof(zeros));
+    }
     int rc = chain_writer_flush(w);
     log_pos first = segment_of(r->chain->segments.next)->start;
     rc = rc ? rc : chain_sync(r->chain, first, chain_end(r->chain));
     free(w);
     return rc;
+}
+
+/* Adds a sentence about stranded records, if there are any. */
+static size_t describe_stranded(const struct wal_report *p, char *out, size_t room)
+{
+    int len = 0;
+    if (p->copy_error) {
+        len = snprintf(out, room,
+                       "; %llu whole records behind the damage could not be kept aside: %s",
+                       (unsigned long long)p->stranded, err_text(p->copy_error));
+    } else if (p->stranded > 0) {
+        len = snprintf(out, room,
+                       "; %llu whole records behind the damage were kept in %u copies *.damaged",
+                       (unsigned long long)p->stranded, p->files_copied);
+    }
+    return (size_t)len;
 }
 
 static void describe(struct recovery *r)
@@ -464,6 +580,7 @@ static void describe(struct recovery *r)
                        (unsigned long long)p->torn_bytes, (unsigned long long)r->end);
         at += (size_t)len;
     }
+    at += describe_stranded(p, p->text + at, sizeof(p->text) - at);
     if (p->files_set_aside > 0) {
         (void)snprintf(p->text + at, sizeof(p->text) - at, "; %u log files set aside as *.damaged",
                        p->files_set_aside);
@@ -478,12 +595,14 @@ int recovery_replay(struct recovery *r, wal_replay_fn replay, void *context, str
     int rc = k.window.bytes ? 0 : err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
     rc = rc ? rc : walk_records(&k, replay, context, msg);
     if (rc == 0) {
+        log_pos stranded_end = r->end;
         rc = extend(r);
+        rc = rc ? rc : keep_stranded(&k, &stranded_end);
         if (rc == 0 && r->config->durability == DURABILITY_SYNC) {
             rc = rewrite_headers(r);
             rc = rc ? rc : rewrite_records(&k);
         }
-        rc = rc ? rc : cut(r);
+        rc = rc ? rc : cut(r, stranded_end);
         if (rc) {
             (void)err_set(msg, rc, "cannot cut the log at its end: %s", err_text(rc));
         }

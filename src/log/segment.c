@@ -336,27 +336,76 @@ void segment_remove(const struct segment_dir *dir, struct segment *s)
     segment_close(dir, s);
 }
 
-int segment_set_aside(const struct segment_dir *dir, const char *name)
+/* A path beside the file `name` that is not taken: name.damaged, name.damaged.1, ... */
+static int find_aside(const struct segment_dir *dir, const char *name, char *out)
 {
     struct sys *sys = dir->sys;
-    char from[SEGMENT_PATH_MAX];
-    format_path(dir, name, from);
     for (unsigned i = 0; i < ASIDE_MAX; i++) {
         char aside[SEGMENT_PATH_MAX - 64];
-        char to[SEGMENT_PATH_MAX];
         int len = i == 0 ? snprintf(aside, sizeof(aside), "%s.damaged", name)
                          : snprintf(aside, sizeof(aside), "%s.damaged.%u", name, i);
         assert(len > 0 && len < (int)sizeof(aside));
-        format_path(dir, aside, to);
-        int fd = sys->open(sys->context, to, false);
-        if (fd == ERR_NOTFOUND) {
-            int rc = sys->rename(sys->context, from, to);
-            return rc ? rc : sys->sync_dir(sys->context, dir->path);
-        }
+        format_path(dir, aside, out);
+        int fd = sys->open(sys->context, out, false);
         if (fd < 0) {
-            return fd;
+            return fd == ERR_NOTFOUND ? 0 : fd;
         }
         sys->close(sys->context, fd);
     }
     return ERR_EXISTS;
+}
+
+int segment_set_aside(const struct segment_dir *dir, const char *name)
+{
+    struct sys *sys = dir->sys;
+    char from[SEGMENT_PATH_MAX];
+    char to[SEGMENT_PATH_MAX];
+    format_path(dir, name, from);
+    int rc = find_aside(dir, name, to);
+    rc = rc ? rc : sys->rename(sys->context, from, to);
+    return rc ? rc : sys->sync_dir(sys->context, dir->path);
+}
+
+/* Copies all bytes of `from` to the empty file `to`, durably. */
+static int copy_bytes(struct sys *sys, int from, int to)
+{
+    char *bytes = malloc(FILL_BYTES);
+    if (!bytes) {
+        return ERR_NOMEM;
+    }
+    int64_t n = 1;
+    int rc = 0;
+    for (uint64_t at = 0; n > 0 && rc == 0; at += (uint64_t)n) {
+        n = sys->pread(sys->context, from, bytes, FILL_BYTES, at);
+        rc = n < 0 ? (int)n : 0;
+        if (n > 0) {
+            struct iovec iov = {bytes, (size_t)n};
+            rc = sys->pwritev(sys->context, to, &iov, 1, at);
+        }
+    }
+    free(bytes);
+    return rc ? rc : sys->fdatasync(sys->context, to);
+}
+
+int segment_copy_aside(const struct segment_dir *dir, const struct segment *s)
+{
+    struct sys *sys = dir->sys;
+    char name[SEGMENT_PATH_MAX];
+    char path[SEGMENT_PATH_MAX];
+    segment_format_name(s->name, name);
+    int rc = find_aside(dir, name, path);
+    if (rc) {
+        return rc;
+    }
+    int fd = sys->open(sys->context, path, true);
+    if (fd < 0) {
+        return fd;
+    }
+    rc = copy_bytes(sys, s->fd, fd);
+    sys->close(sys->context, fd);
+    rc = rc ? rc : sys->sync_dir(sys->context, dir->path);
+    if (rc) {
+        (void)sys->unlink(sys->context, path); /* half a copy helps nobody */
+    }
+    return rc;
 }

@@ -84,6 +84,9 @@ void segment_remove(const struct segment_dir *dir, struct segment *s);
 /* Renames the file to name.damaged, or name.damaged.N when that is taken; never onto a file. */
 int segment_set_aside(const struct segment_dir *dir, const char *name) MUST_USE;
 
+/* Copies the file to such a name, durably; `s` stays in use. ERR_NOSPC, ...: no copy is left. */
+int segment_copy_aside(const struct segment_dir *dir, const struct segment *s) MUST_USE;
+
 /* The name of the file that number belongs to, into SEGMENT_PATH_MAX bytes, without the
  * directory. */
 void segment_format_name(uint64_t number, char *out);

@@ -82,7 +82,7 @@ struct store_config {
 struct store_report {
     struct wal_report wal;
     uint64_t streams; /* in the catalog */
-    char text[512];   /* one line */
+    char text[768];   /* one line */
 };
 
 /* How the store is, for /health and metrics. */

@@ -44,7 +44,10 @@ struct wal_report {
     uint64_t bytes;           /* of them */
     uint64_t torn_bytes;      /* behind the last good record, cut off */
     unsigned files_set_aside; /* renamed to *.damaged */
-    char text[256];
+    uint64_t stranded;        /* whole records behind the end, which cannot be replayed */
+    unsigned files_copied;    /* to *.damaged, since stranded records are in them */
+    int copy_error;           /* why they were not copied; 0: they were */
+    char text[384];
 };
 
 /* Called for each proven record from `start` on, in order. Slices live during the call. An error

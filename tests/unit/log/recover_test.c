@@ -331,6 +331,118 @@ static void test_opens_on_full_disk(void **state)
     fixture_finish(&f);
 }
 
+/* Writes four records, one that is then damaged, and `behind` more. */
+static void damage_record(struct fixture *f, unsigned behind, char *ret_path)
+{
+    fixture_init(f, 1);
+    reopen(f, 0);
+    write_records(f, 4, 1);
+    log_pos begin = wal_durable(f->wal);
+    write_records(f, 1 + behind, 1);
+    uint64_t at = locate(f, begin, ret_path);
+    kill_log(f);
+    assert_true(fakedisk_poke(f->disk, ret_path, at + RECORD_FRAME_BYTES, "\xff", 1));
+    f->acked = 4;
+}
+
+static bool is_there(struct fixture *f, const char *path, const char *suffix)
+{
+    uint64_t size = 0;
+    char whole[2 * SEGMENT_PATH_MAX + 16];
+    (void)snprintf(whole, sizeof(whole), "%s%s", path, suffix);
+    return fakedisk_file_size(f->disk, whole, &size);
+}
+
+/* One record in the middle is damaged: the whole ones behind it are copied aside, in all files that
+ * hold them, before they are overwritten; once, and told. */
+static void test_keeps_what_damage_strands(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char path[2 * SEGMENT_PATH_MAX];
+    damage_record(&f, 40, path);
+    char before[SEGMENT_BYTES_SMALL];
+    char after[SEGMENT_BYTES_SMALL];
+    char copy[2 * SEGMENT_PATH_MAX + 16];
+    assert_true(fakedisk_peek(f.disk, path, 0, before, sizeof(before)));
+    reopen(&f, 0);
+    assert_int_equal(f.seen_count, 4);
+    assert_int_equal(f.report.stranded, 40);
+    assert_true(f.report.files_copied > 1);
+    assert_non_null(strstr(f.report.text, "40 whole records behind the damage were kept"));
+    write_records(&f, 20, 5);
+    fakedisk_crash(f.disk, 3);
+    kill_log(&f);
+    (void)snprintf(copy, sizeof(copy), "%s.damaged", path);
+    assert_true(fakedisk_peek(f.disk, copy, 0, after, sizeof(after)));
+    assert_memory_equal(before, after, sizeof(before));
+    reopen(&f, 0);
+    assert_int_equal(f.seen_count, 24);
+    assert_int_equal(f.report.stranded, 0);
+    fixture_finish(&f);
+}
+
+/* Kept once: a second start without any append in between finds nothing to keep. */
+static void test_keeps_stranded_records_once(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char path[2 * SEGMENT_PATH_MAX];
+    damage_record(&f, 3, path);
+    reopen(&f, 0);
+    assert_int_equal(f.report.stranded, 3);
+    kill_log(&f);
+    reopen(&f, 0);
+    assert_int_equal(f.report.stranded, 0);
+    assert_true(is_there(&f, path, ".damaged"));
+    assert_false(is_there(&f, path, ".damaged.1"));
+    fixture_finish(&f);
+}
+
+/* Without room for the copy the log opens all the same and says so; no half copy stays. The next
+ * start, with room, keeps them. */
+static void test_stranded_records_on_full_disk(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char path[2 * SEGMENT_PATH_MAX];
+    damage_record(&f, 3, path);
+    fakedisk_set_capacity(f.disk, fakedisk_used(f.disk) + 100);
+    reopen(&f, 0);
+    assert_int_equal(f.seen_count, 4);
+    assert_int_equal(f.report.copy_error, ERR_NOSPC);
+    assert_non_null(strstr(f.report.text, "could not be kept"));
+    assert_false(is_there(&f, path, ".damaged"));
+    kill_log(&f);
+    fakedisk_set_capacity(f.disk, UINT64_MAX);
+    reopen(&f, 0);
+    assert_int_equal(f.report.stranded, 3);
+    assert_int_equal(f.report.copy_error, 0);
+    assert_true(is_there(&f, path, ".damaged"));
+    fixture_finish(&f);
+}
+
+/* Power is lost in any call that keeps records: either they are still in the log or the copy is
+ * whole. */
+static void test_power_loss_while_keeping(void **state)
+{
+    (void)state;
+    bool crashed = true;
+    for (uint64_t i = 0; crashed; i++) {
+        struct fixture f;
+        char path[2 * SEGMENT_PATH_MAX];
+        damage_record(&f, 3, path);
+        fakedisk_crash_at(f.disk, i);
+        (void)!open_log(&f);
+        crashed = fakedisk_crashed(f.disk);
+        kill_log(&f);
+        reopen(&f, 0);
+        assert_int_equal(f.seen_count, 4);
+        assert_true(f.report.stranded == 3 || is_there(&f, path, ".damaged"));
+        fixture_finish(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +460,10 @@ int main(void)
         cmocka_unit_test(test_unfinished_segment),
         cmocka_unit_test(test_short_last_segment),
         cmocka_unit_test(test_opens_on_full_disk),
+        cmocka_unit_test(test_keeps_what_damage_strands),
+        cmocka_unit_test(test_keeps_stranded_records_once),
+        cmocka_unit_test(test_stranded_records_on_full_disk),
+        cmocka_unit_test(test_power_loss_while_keeping),
     };
     return UNIT_RUN(tests);
 }
