@@ -226,13 +226,22 @@ static bool fork_answer_right(struct request *r, size_t k, size_t visible)
     return false;
 }
 
+static bool is_expired(struct world *w, const char *name)
+{
+    struct model_stream *s = name ? model_find(&w->model, name, w->model.moment) : NULL;
+    return s && world_now(w) >= model_deadline_min(s);
+}
+
 /* An expired stream whose deletion could not be staged is still said not to be there. */
 static bool expired_unstaged(struct request *r)
 {
     int code = r->op.result.code;
-    struct model_stream *s = model_find(&r->world->model, r->said.name, r->world->model.moment);
-    return s && (code == ERR_NOTFOUND || code == ERR_GONE) &&
-           world_now(r->world) >= model_deadline_min(s);
+    bool create = r->op.verb == STREAM_CREATE;
+    bool absent = create ? code == ERR_CONFLICT || code == ERR_NOTFOUND
+                         : code == ERR_NOTFOUND || code == ERR_GONE;
+    return absent &&
+           (is_expired(r->world, create && r->said.source ? r->said.source : r->said.name) ||
+            is_expired(r->world, r->said.name));
 }
 
 static bool refusal_right(struct request *r)

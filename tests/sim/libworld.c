@@ -205,12 +205,43 @@ void world_drain(struct world *w)
     }
 }
 
+/* What other threads do while a checkpoint is between two calls of the disk. */
+static void during_checkpoint(void *context, enum fakedisk_call call, const char *path)
+{
+    struct world *w = context;
+    (void)path;
+    if (!w->saving || w->calm || call == CALL_PREAD || !world_chance(w, 2)) {
+        return;
+    }
+    w->saving = false; /* what happens here makes calls too */
+    world_trace(w, "meanwhile");
+    for (uint64_t n = 1 + world_below(w, 6); n > 0; n--) {
+        switch (world_below(w, 4)) {
+        case 0:
+            world_commit(w);
+            break;
+        case 1:
+            (void)world_run_task(w);
+            break;
+        default:
+            world_start_random(w);
+            break;
+        }
+    }
+    w->saving = true;
+}
+
 void world_checkpoint(struct world *w)
 {
+    w->saving = true;
+    bool all = visible_moment(w) == w->model.moment;
+    size_t before = w->model.moment;
     int rc = w->real_ops->checkpoint(w->engine->store);
+    w->saving = false;
+    all = all && before == w->model.moment;
     world_trace(w, "checkpoint: %s", err_name(rc));
     CHECK(rc == 0 || w->trouble, "checkpoint: %s", err_name(rc));
-    if (rc == 0 && visible_moment(w) == w->model.moment) {
+    if (rc == 0 && all) {
         struct engine_stats stats;
         engine_get_stats(w->engine, &stats);
         CHECK(stats.hot_bytes == 0, "%llu bytes stay hot after a checkpoint of everything",
@@ -488,6 +519,7 @@ void world_init(struct world *w, uint64_t seed, bool real_disk, bool verbose)
 {
     *w = (struct world){.random = seed * 0x9e3779b97f4a7c15u + 1, .verbose = verbose};
     w->disk = fakedisk_create(seed);
+    fakedisk_set_hook(w->disk, during_checkpoint, w);
     w->sys = *fakedisk_sys(w->disk);
     if (real_disk) {
         struct sys real;
@@ -641,6 +673,7 @@ static int count_pack(void *context, const char *name)
 /* Nothing keeps a deleted name or its bytes once its forks are gone too. */
 void world_delete_all(struct world *w)
 {
+    w->calm = true;
     wake_nobody(w);
     unsigned first = (unsigned)world_below(w, WORLD_NAMES);
     /* Twice: the deletion of an expired one may have found no room in the log. */

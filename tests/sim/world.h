@@ -74,6 +74,8 @@ struct world {
     bool trouble;     /* the disk fails or is full, or was: errors are answers too */
     bool dying;       /* being torn down: nobody hears the answers */
     bool with_expiry; /* streams with a TTL */
+    bool saving;      /* a checkpoint runs: other things happen between its calls */
+    bool calm;        /* nothing happens but what the test says */
     uint64_t answers; /* checked */
     uint64_t records; /* seen */
     bool verbose;
