@@ -345,6 +345,9 @@ static int create_claimed(struct stream_op *op)
     if (code == 0) {
         code = create_lock(op, s);
     }
+    if (atomic_load_explicit(&e->hot_bytes, memory_order_relaxed) > e->config.hot_bytes_max / 2) {
+        checkpoint_ask(e);
+    }
     if (code == 0) {
         table_live(e, s);
         return answer(op, 0);
@@ -354,9 +357,6 @@ static int create_claimed(struct stream_op *op)
         return op_wait_room(op);
     }
     table_absent(e, s, ERR_NOTFOUND);
-    if (code == ERR_BUSY) {
-        checkpoint_ask(e);
-    }
     return answer(op, code);
 }
 

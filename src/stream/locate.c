@@ -5,8 +5,11 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/limits.h"
 #include "log/marks.h"
 #include "stream/core.h"
+
+#define PACKED_BYTES_MIN (64u * KIB)
 
 /* The stream that stores `position` of `s`, and in *ret_clip where its part of `s` ends. */
 static struct stream *owner_of(struct stream *s, uint64_t position, uint64_t *ret_clip)
@@ -82,10 +85,42 @@ int locate_run(struct stream *s, uint64_t position, bool marks, struct locate_ru
     int code = find(owner, position, marks, &run);
     pthread_mutex_unlock(&owner->lock);
     if (code == 0) {
+        run.stored_end = run.end;
         run.end = run.end < clip ? run.end : clip;
         *ret_run = run;
     }
     return code;
+}
+
+/* Under the owner's lock: how far the extent's bytes may be taken. In whole messages that is up to
+ * the chunk that holds the limit, since chunks begin with a message. */
+static uint64_t packed_end(const struct stream *owner, const struct extent *x, uint64_t limit,
+                           bool whole)
+{
+    uint64_t end = x->start + x->len;
+    if (!whole) {
+        return end < limit ? end : limit;
+    }
+    const struct tail_chunk *last = tail_find(&owner->tail, limit);
+    return last && last->start < end ? last->start : end;
+}
+
+bool locate_packed(struct stream *s, uint64_t position, uint64_t limit, bool whole,
+                   struct locate_run *ret_run)
+{
+    uint64_t clip;
+    struct stream *owner = owner_of(s, position, &clip);
+    bool found = false;
+    pthread_mutex_lock(&owner->lock);
+    const struct extent *x = find_extent(owner, position);
+    if (x && tail_find(&owner->tail, position)) {
+        uint64_t end = packed_end(owner, x, limit, whole);
+        end = end < clip ? end : clip;
+        found = end <= limit && end >= position + PACKED_BYTES_MIN;
+        *ret_run = (struct locate_run){.start = x->start, .end = end, .extent = *x};
+    }
+    pthread_mutex_unlock(&owner->lock);
+    return found;
 }
 
 int locate_marks(struct engine *e, struct locate_run *run)
@@ -157,7 +192,7 @@ static int walk_next(struct walk *w, bool *ret_append_end)
         return ERR_CORRUPT;
     }
     w->position += len;
-    bool clipped = !w->run.block && w->run.end < w->run.extent.start + w->run.extent.len;
+    bool clipped = w->run.end < w->run.stored_end;
     if (w->position > w->run.end || (clipped && w->position == w->run.end)) {
         w->position = w->run.end;
         *ret_append_end = true;

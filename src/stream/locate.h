@@ -12,6 +12,7 @@
 struct locate_run {
     uint64_t start;       /* position of the first byte that is stored here */
     uint64_t end;         /* behind the last one that belongs to the stream that asked */
+    uint64_t stored_end;  /* behind the last one that is stored here */
     struct block *block;  /* memory; referenced; NULL: in a pack */
     const char *ptr;      /* for memory: the byte at `start` */
     struct extent extent; /* for a pack */
@@ -23,6 +24,12 @@ struct locate_run {
  * there, as the stream went meanwhile; ERR_NOMEM. */
 int locate_run(struct stream *s, uint64_t position, bool marks,
                struct locate_run *ret_run) MUST_USE;
+
+/* Whether so many bytes from `position` to at most `limit` are in a pack, although in memory too,
+ * that the kernel had better send them from there: it costs half. The run has no marks; `whole`: it
+ * ends between messages. */
+bool locate_packed(struct stream *s, uint64_t position, uint64_t limit, bool whole,
+                   struct locate_run *ret_run) MUST_USE;
 
 /* Reads the marks of a run that lies in a pack. Blocks. Errors as store_ops.read_marks. */
 int locate_marks(struct engine *e, struct locate_run *run) MUST_USE;

@@ -155,6 +155,37 @@ static int take(struct stream_page *page, const struct page_request *r,
     return 0;
 }
 
+/* Both ends of the piece: what a checkpoint wrote not long ago mostly is there as a whole, and a
+ * wrong guess costs a read on the pool. */
+static bool seems_resident(const struct stream_piece *piece)
+{
+    return stream_piece_resident(piece, 0, 1) && stream_piece_resident(piece, piece->len - 1, 1);
+}
+
+/* Takes many bytes from a pack that are in memory too: false when there are not so many, or the
+ * pack is not at hand. */
+static bool try_packed(struct stream_page *page, const struct page_request *r, uint64_t limit)
+{
+    struct locate_run run;
+    struct engine *e = page->stream->engine;
+    if (r->in_memory || !locate_packed(page->stream, page->next, limit, page->json, &run)) {
+        return false;
+    }
+    struct stream_piece piece = {.pack = e->store->ops->pack_try_get(e->store, run.extent.pack),
+                                 .at = run.extent.at + (page->next - run.start),
+                                 .len = (size_t)(run.end - page->next)};
+    struct stream_piece *slot = piece.pack && seems_resident(&piece) ? add_piece(page) : NULL;
+    if (!slot) {
+        piece_finish(&piece);
+        return false;
+    }
+    *slot = piece;
+    page->piece_count++;
+    page->bytes += piece.len;
+    page->next = run.end;
+    return true;
+}
+
 /* Where the page ends within the run: at `limit`, in JSON mode at the boundary before it, or
  * behind the page's first message when that alone is longer. Equal to page->next when the page is
  * full. */
@@ -178,14 +209,18 @@ static uint64_t cut(const struct stream_page *page, const struct locate_run *run
 /* One run: 0 and more to come, 1 when the page is full, or an error. */
 static int gather_run(struct stream_page *page, const struct page_request *r, uint64_t limit)
 {
-    struct locate_run run;
     struct stream *s = page->stream;
+    bool first = page->next == page->start;
+    if (!(page->json && r->check && first) && try_packed(page, r, limit)) {
+        return page->next == limit;
+    }
+    struct locate_run run;
     int code = locate_run(s, page->next, page->json, &run);
     if (code < 0) {
         return code;
     }
     run.end = run.end < r->tail ? run.end : r->tail;
-    bool check = page->json && r->check && page->next == page->start && page->next > run.start;
+    bool check = page->json && r->check && first && page->next > run.start;
     bool marks = check || (page->json && limit < run.end);
     if (marks && !run.block) {
         code = r->may_block ? locate_marks(s->engine, &run) : ERR_AGAIN;

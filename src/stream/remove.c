@@ -42,7 +42,9 @@ static int add_ancestors(struct removal *r, const struct stream *s)
         if (!c) {
             return ERR_NOMEM;
         }
-        assert(c->after.fork_refs > 0);
+        if (c->after.fork_refs == 0) {
+            return ERR_CORRUPT;
+        }
         c->after.fork_refs--;
         if (c->after.life != LIFE_SOFT || c->after.fork_refs > 0) {
             return 0;

@@ -19,7 +19,7 @@
 #include "stream/watch.h"
 
 #define SHARDS_PER_ROUND  16u
-#define EXPIRED_PER_ROUND 256u
+#define EXPIRED_PER_ROUND 1024u
 #define JUMP_MS           (300 * 1000)
 #define JUMP_PAUSE_MS     (600 * 1000)
 
@@ -101,6 +101,20 @@ static void expire_all(struct round *r)
     r->due.count = 0;
 }
 
+/* The index goes on naming what was just deleted until a checkpoint: a full round asks for one, so
+ * that the next finds others. */
+static void expire_catalog(struct round *r)
+{
+    struct store *store = r->e->store;
+    /* An error of the catalog shows at the next access; there is nobody to tell here. */
+    (void)store->ops->expired(store, r->now_ms, EXPIRED_PER_ROUND, note_expired, r);
+    bool full = r->due.count == EXPIRED_PER_ROUND;
+    expire_all(r);
+    if (full) {
+        checkpoint_ask(r->e);
+    }
+}
+
 /* Whether wall clock and monotonic clock went on alike since the last round, or the pause is
  * over. */
 static bool clock_trusted(struct engine *e, int64_t now_ms, uint64_t mono_ms)
@@ -154,9 +168,7 @@ static void sweep(struct task *task)
         expire_all(r);
     }
     if (r->expire) {
-        /* An error of the catalog shows at the next access; there is nobody to tell here. */
-        (void)e->store->ops->expired(e->store, r->now_ms, EXPIRED_PER_ROUND, note_expired, r);
-        expire_all(r);
+        expire_catalog(r);
     }
     free(r);
     end_round(e);

@@ -295,6 +295,7 @@ static void test_sub_offset_json(void **state)
     assert_int_equal(rig_fork_at(&rig, "h", "s", 3, 0), ERR_INVALID);
     assert_int_equal(rig_fork_at(&rig, "h", "s", 9, 2), 0);
     rig_expect(&rig, "h", "1,22,333,4,5,");
+    assert_int_equal(rig_post_body(&rig, "f", JSON, "[6,7]"), 0);
     assert_int_equal(rig_fork_at(&rig, "i", "f", 0, 3), ERR_INVALID);
     assert_int_equal(rig_fork_at(&rig, "i", "f", 2, 1), 0);
 }

@@ -173,6 +173,19 @@ static void test_logged(void **state)
     stream_unref(s);
 }
 
+/* What a restart adds to be on the safe side is not logged as if it had been an access. */
+static void test_slack_not_logged(void **state)
+{
+    (void)state;
+    assert_int_equal(put_ttl("s", 40), 0);
+    for (int i = 0; i < 10; i++) {
+        rig_reopen(&rig, true);
+        assert_int_equal(get("s"), 0);
+    }
+    rig_sleep(46000);
+    assert_int_equal(rig_head(&rig, "s"), ERR_NOTFOUND);
+}
+
 /* An expired source with forks is kept for them, and goes with the last. */
 static void test_source(void **state)
 {
@@ -198,8 +211,9 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_rig, close_rig)
     const struct CMUnitTest tests[] = {
-        TEST(test_all_paths),   TEST(test_renewal), TEST(test_expires_at), TEST(test_extremes),
-        TEST(test_live_reader), TEST(test_restart), TEST(test_logged),     TEST(test_source),
+        TEST(test_all_paths), TEST(test_renewal),     TEST(test_expires_at),
+        TEST(test_extremes),  TEST(test_live_reader), TEST(test_restart),
+        TEST(test_logged),    TEST(test_source),      TEST(test_slack_not_logged),
     };
     return UNIT_RUN(tests);
 }

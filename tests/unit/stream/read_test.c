@@ -250,6 +250,92 @@ static void test_many_extents(void **state)
     free(body);
 }
 
+/* A page of a stream of `type` with 40 appends of 8 KiB, all in packs and in memory. */
+static struct stream_op read_cached(const char *type, uint64_t from, uint32_t bytes_max,
+                                    bool in_memory)
+{
+    char body[8 * KIB + 1];
+    memset(body, 'x', 8 * KIB);
+    body[0] = body[8 * KIB - 1] = '"';
+    body[8 * KIB] = '\0';
+    assert_int_equal(rig_put(&rig, "a", type, ""), 0);
+    for (int i = 0; i < 40; i++) {
+        assert_int_equal(rig_post_body(&rig, "a", type, body), 0);
+    }
+    assert_int_equal(rig.engine->store->ops->checkpoint(rig.engine->store), 0);
+    struct engine_stats stats;
+    engine_get_stats(rig.engine, &stats);
+    assert_true(stats.cache_bytes > 0);
+    struct stream_op op = read_at("a", (struct offset){OFFSET_AT, from}, bytes_max);
+    op.read.in_memory = in_memory;
+    assert_int_equal(rig_op(&rig, &op), 0);
+    return op;
+}
+
+/* What the page holds is what follows of the stream's bytes, which repeat each `each` bytes. */
+static void expect_repeated(struct stream_op *op, size_t each, char separator)
+{
+    struct stream_page *page = &op->result.page;
+    struct buf got;
+    buf_init(&got, MIB);
+    rig_collect(page, &got);
+    assert_int_equal(got.len, page->bytes);
+    assert_int_equal(page->next, page->start + page->bytes);
+    for (size_t i = 0; i < got.len; i++) {
+        size_t at = (page->start + i) % each;
+        char wanted = at == 8 * KIB ? separator : at == 0 || at == 8 * KIB - 1 ? '"' : 'x';
+        assert_int_equal(got.ptr[i], wanted);
+    }
+    buf_finish(&got);
+}
+
+/* Many bytes that are in a pack are sent from there, although they are in memory too. */
+static void test_large_from_pack(void **state)
+{
+    (void)state;
+    struct stream_op op = read_cached(TEXT, 100, 200 * KIB, false);
+    assert_int_equal(op.result.page.piece_count, 1);
+    assert_non_null(op.result.page.pieces[0].pack);
+    assert_int_equal(op.result.page.bytes, 200 * KIB);
+    expect_repeated(&op, 8 * KIB, 0);
+    stream_page_finish(&op.result.page);
+}
+
+/* Few bytes, and those that are asked for in memory, come from memory. */
+static void test_small_from_memory(void **state)
+{
+    (void)state;
+    struct stream_op op = read_cached(TEXT, 100, 200 * KIB, true);
+    for (size_t i = 0; i < op.result.page.piece_count; i++) {
+        assert_non_null(op.result.page.pieces[i].block);
+    }
+    expect_repeated(&op, 8 * KIB, 0);
+    stream_page_finish(&op.result.page);
+    op = read_at("a", (struct offset){OFFSET_AT, 100}, 60 * KIB);
+    assert_int_equal(rig_op(&rig, &op), 0);
+    assert_non_null(op.result.page.pieces[0].block);
+    expect_repeated(&op, 8 * KIB, 0);
+    stream_page_finish(&op.result.page);
+}
+
+/* A JSON page is cut between messages, without reading marks from the pack: its start is proved
+ * and its end is found in memory, what lies between comes from the pack. */
+static void test_large_json_from_pack(void **state)
+{
+    (void)state;
+    struct stream_op op = read_cached(JSON, 8 * KIB + 1, 200 * KIB, false);
+    size_t packed = 0;
+    for (size_t i = 0; i < op.result.page.piece_count; i++) {
+        packed += op.result.page.pieces[i].pack ? op.result.page.pieces[i].len : 0;
+    }
+    assert_true(packed > 100 * KIB);
+    assert_int_equal(op.result.page.bytes, 24 * (8 * KIB + 1));
+    expect_repeated(&op, 8 * KIB + 1, ',');
+    stream_page_finish(&op.result.page);
+    op = read_at("a", (struct offset){OFFSET_AT, 8 * KIB}, 200 * KIB);
+    assert_int_equal(rig_op(&rig, &op), ERR_INVALID);
+}
+
 /* A pack that is shorter than the catalog says is an error, never a short page. */
 static void test_truncated(void **state)
 {
@@ -283,10 +369,21 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_rig, close_rig)
     const struct CMUnitTest tests[] = {
-        TEST(test_offsets),      TEST(test_beyond),      TEST(test_page_bytes),
-        TEST(test_closed),       TEST(test_json_cut),    TEST(test_json_inside),
-        TEST(test_stitch),       TEST(test_stitch_json), TEST(test_large_message),
-        TEST(test_many_extents), TEST(test_truncated),   TEST(test_missing),
+        TEST(test_offsets),
+        TEST(test_beyond),
+        TEST(test_page_bytes),
+        TEST(test_closed),
+        TEST(test_json_cut),
+        TEST(test_json_inside),
+        TEST(test_stitch),
+        TEST(test_stitch_json),
+        TEST(test_large_message),
+        TEST(test_many_extents),
+        TEST(test_large_from_pack, open_rig, close_rig),
+        cmocka_unit_test_setup_teardown(test_small_from_memory, open_rig, close_rig),
+        cmocka_unit_test_setup_teardown(test_large_json_from_pack, open_rig, close_rig),
+        cmocka_unit_test_setup_teardown(test_truncated),
+        TEST(test_missing),
     };
     return UNIT_RUN(tests);
 }
