@@ -119,8 +119,10 @@ class Hunt {
     }
 
     async verify() {
+        this.kept = 0;
         for (const model of this.models) {
             await model.verify();
+            this.kept += model.settled.length;
         }
         // Dead and finished streams need not be looked at for ever.
         const keep = this.models.slice(0, 2);
@@ -130,7 +132,7 @@ class Hunt {
 }
 
 function hunt(name, flags, kills, seed) {
-    test(`${name} (${kills} kills, ARBE_SEED=${seed})`, { timeout: 120_000 + kills * 20_000 }, async () => {
+    test(`${name} (${kills} kills, ARBE_SEED=${seed})`, { timeout: 120_000 + kills * 20_000 }, async (t) => {
         const random = randomFrom(seed);
         const server = new Server(flags);
         await server.start();
@@ -144,6 +146,7 @@ function hunt(name, flags, kills, seed) {
             }
             await server.restart();
             await it.verify();
+            t.diagnostic(`${it.kept} records in ${it.count} streams and 2 long ones stood the kills`);
         } catch (error) {
             error.message += `\nARBE_SEED=${seed}\n${server.tail()}`;
             throw error;
