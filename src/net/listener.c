@@ -468,9 +468,7 @@ int listener_create_shared(struct loop *l, struct listener *first, listener_acce
 
 void listener_destroy(struct listener *listener)
 {
-    int fds[INBOX_MAX];
     struct listener_group *g;
-    unsigned count;
     bool last;
 
     if (listener == NULL) {
@@ -480,11 +478,11 @@ void listener_destroy(struct listener *listener)
     stop_watching(listener);
     loop_timer_cancel(listener->loop, &listener->retry);
     last = leave(g, listener);
-    /* No longer a member, so nothing comes in any more. */
+    /* No longer a member, so nothing comes in any more. The group may be gone by now, with its
+     * lock: another member that leaves after this one frees it. */
     loop_unpost(listener->loop, &listener->deliver);
-    count = empty_inbox(listener, fds);
-    for (unsigned i = 0; i < count; i++) {
-        (void)close(fds[i]); /* nothing was said on it yet */
+    for (unsigned i = 0; i < listener->inbox_len; i++) {
+        (void)close(listener->inbox[i]); /* nothing was said on it yet */
     }
     (void)close(listener->watch.fd); /* a duplicate */
     if (last) {
