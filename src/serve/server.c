@@ -288,10 +288,13 @@ int server_run(const struct serve_config *config, FILE *ready, struct errmsg *ms
             code = serve(&server, workers, &signals, ready, msg);
         }
         for (unsigned i = 0; i < config->worker_count; i++) {
-            worker_finish(&workers[i]);
+            worker_detach(&workers[i]);
         }
         int closed = close_engine(&server, served);
 
+        for (unsigned i = 0; i < config->worker_count; i++) {
+            worker_finish(&workers[i]);
+        }
         code = code == 0 ? closed : code;
     }
     free(workers);

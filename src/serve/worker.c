@@ -77,10 +77,16 @@ int worker_init(struct worker *w, struct server *server, const struct worker *fi
     return code == 0 ? 0 : err_set(msg, code, "cannot start a worker: %s", err_text(code));
 }
 
-void worker_finish(struct worker *w)
+void worker_detach(struct worker *w)
 {
     listener_destroy(w->listener);
+    w->listener = NULL;
     engine_detach(w->engine);
+    w->engine = NULL;
+}
+
+void worker_finish(struct worker *w)
+{
     loop_destroy(w->loop);
     buf_finish(&w->out);
     buf_finish(&w->frame);

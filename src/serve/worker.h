@@ -53,7 +53,12 @@ struct worker {
 int worker_init(struct worker *w, struct server *server, const struct worker *first,
                 struct errmsg *msg) MUST_USE;
 
-/* After the thread has ended, or was never started. Accepts a worker whose init failed. */
+/* After the thread has ended, or was never started: leaves the engine and stops listening. Accepts
+ * a worker whose init failed. */
+void worker_detach(struct worker *w);
+
+/* After the engine was closed and the pool has ended: their threads may post to the loop until
+ * then. */
 void worker_finish(struct worker *w);
 
 /* The thread: runs until a drain has ended every connection. */
