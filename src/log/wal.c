@@ -10,8 +10,8 @@
  *     as segments and IOV_MAX allow, syncs each segment it touched, advances `durable`, gives
  *     notice. Whatever is staged meanwhile is the next batch: the disk's own pace sets the batch
  *     size.
- *   - The preparer keeps at least one whole segment of room ahead of what is staged, from spares
- *     (released by checkpoints) or from new files.
+ *   - The preparer keeps as much room ahead of what is staged as the last segment holds, from
+ *     spares (released by checkpoints) or from new files.
  *
  * The failure modes:
  *   - No room on the disk: a record is staged only if the segments that are there already have room
@@ -50,6 +50,7 @@ struct wal {
     struct batch batches[2];
     struct batch *active; /* being filled; the other one is written or idle */
     log_pos room_end;     /* end of the chain: records are accepted up to here */
+    uint64_t last_bytes;  /* of log that the last segment holds: as much is kept ahead */
     log_pos room_wanted;  /* what a refused record asked for; 0: nothing */
     int room_error;       /* of the last attempt that was asked for; 0: it succeeded */
     bool room_paused;     /* an attempt failed; wait until room is asked for or released */
@@ -199,7 +200,7 @@ static void put_record(struct wal *w, const struct staging *g)
     if (first) {
         pthread_cond_signal(&w->staged);
     }
-    if (w->room_end - w->next < w->dir.segment_bytes && !w->room_paused) {
+    if (w->room_end - w->next < w->last_bytes && !w->room_paused) {
         pthread_cond_signal(&w->prepare);
     }
 }
@@ -296,15 +297,19 @@ static bool wants_room(const struct wal *w)
     if (w->error || w->room_paused) {
         return false;
     }
-    return w->room_end < w->room_wanted || w->room_end - w->next < w->dir.segment_bytes;
+    return w->room_end < w->room_wanted || w->room_end - w->next < w->last_bytes;
 }
 
-/* One more segment at `start`, from a spare or a new file. */
-static int make_segment(struct wal *w, struct segment *spare, log_pos start,
+/* One more segment at `start`, from a spare or a new file. New files double until they have their
+ * full size, so that a server with little to write takes little room. */
+static int make_segment(struct wal *w, struct segment *spare, log_pos start, uint64_t last_bytes,
                         struct segment **ret_segment)
 {
     if (!spare) {
-        return segment_create(&w->dir, start, ret_segment);
+        struct segment_dir dir = w->dir;
+        uint64_t doubled = 2 * (last_bytes + SEGMENT_HEADER_BYTES);
+        dir.segment_bytes = doubled < dir.segment_bytes ? doubled : dir.segment_bytes;
+        return segment_create(&dir, start, ret_segment);
     }
     int rc = segment_recycle(&w->dir, spare, start);
     if (rc) {
@@ -330,7 +335,9 @@ static struct segment *take_spare(struct wal *w)
 static bool note_attempt(struct wal *w, int rc, bool asked)
 {
     if (rc == 0) {
-        w->room_end = chain_end(&w->chain);
+        log_pos end = chain_end(&w->chain);
+        w->last_bytes = end - w->room_end;
+        w->room_end = end;
         if (w->room_wanted <= w->room_end) {
             w->room_wanted = 0;
         }
@@ -351,9 +358,10 @@ static void prepare(struct wal *w)
 {
     struct segment *spare = take_spare(w);
     log_pos start = w->room_end;
+    uint64_t last_bytes = w->last_bytes;
     pthread_mutex_unlock(&w->lock);
     struct segment *s = NULL;
-    int rc = make_segment(w, spare, start, &s);
+    int rc = make_segment(w, spare, start, last_bytes, &s);
     if (rc == 0) {
         chain_append(&w->chain, s);
     }
@@ -513,8 +521,8 @@ static void wal_free(struct wal *w)
 }
 
 /* Makes the first segment of a new log, so that a directory is complete before anything is
- * answered: a small one, since the server waits for it, and the preparer goes on in full size. A
- * log with a past may start without room: reading must work on a full disk. */
+ * answered: a small one, since the server waits for it. A log with a past may start without room:
+ * reading must work on a full disk. */
 static int make_first(struct wal *w, struct errmsg *msg)
 {
     if (!list_empty(&w->chain.segments)) {
@@ -559,6 +567,7 @@ static int recover(struct wal *w, wal_replay_fn replay, void *context,
         w->next = r.end;
         w->durable = r.end;
         w->room_end = chain_end(&w->chain);
+        w->last_bytes = container_of(w->chain.segments.prev, struct segment, link)->bytes;
         *ret_report = r.report;
     }
     return rc;
