@@ -460,11 +460,53 @@ static void note_access(struct request *r)
     s->accessed_max_ms = now > s->accessed_max_ms ? now : s->accessed_max_ms;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* Whether a record of the one could be taken for a record of the other. */
+static bool twins(const struct request *a, const struct request *b)
+{
+    const struct model_request *x = &a->said;
+    const struct model_request *y = &b->said;
+    return x->verb == y->verb && same_text(x->name, y->name) && x->close == y->close &&
+           x->verb != STREAM_APPEND && same_text(x->source, y->source) &&
+           x->has_fork_offset == y->has_fork_offset && same_text(x->type, y->type) &&
+           (x->verb != STREAM_CREATE || slice_equal(sent_body(a), sent_body(b)));
+}
+
+/* Of two requests that are alike the record was given to the first; the answer tells whose it was. */
+static void settle_twins(struct request *r)
+{
+    int code = r->op.result.code;
+    bool refused = code != 0 && code != ERR_UNKNOWN;
+    bool accepted = code == 0 && (r->op.verb == STREAM_DELETE || r->op.result.created);
+    if (r->staged ? !refused : !accepted) {
+        return;
+    }
+    LIST_FOR_EACH(node, &r->world->requests)
+    {
+        struct request *other = container_of(node, struct request, link);
+        if (other != r && other->staged != r->staged && twins(r, other)) {
+            struct request *from = r->staged ? r : other;
+            struct request *to = r->staged ? other : r;
+            to->staged = true;
+            to->staged_moment = from->staged_moment;
+            to->stream = from->stream;
+            from->staged = false;
+            from->stream = NULL;
+            return;
+        }
+    }
+}
+
 static void check_answer(struct request *r)
 {
     struct world *w = r->world;
     const struct stream_result *res = &r->op.result;
     w->answers++;
+    settle_twins(r);
     CHECK(res->code == 0 || res->msg.text[0] != '\0', "request %u: an error without a sentence",
           r->number);
     if (r->staged) {
