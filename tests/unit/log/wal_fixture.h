@@ -100,9 +100,8 @@ static inline int open_log(struct fixture *f)
 
 static inline void fixture_init(struct fixture *f, uint64_t seed)
 {
-    *f = (struct fixture){.capacity = MIB,
-                          .segment_bytes = SEGMENT_BYTES_SMALL,
-                          .durability = DURABILITY_SYNC};
+    *f = (struct fixture){
+        .capacity = MIB, .segment_bytes = SEGMENT_BYTES_SMALL, .durability = DURABILITY_SYNC};
     f->disk = fakedisk_create(seed);
     fakedisk_add_dir(f->disk, DIR_PATH);
 }
