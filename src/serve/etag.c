@@ -1,7 +1,19 @@
 /* "<stream id>:<start>:<next>" in hex and decimal, ":c" behind it at the end of a closed stream. */
 #include "serve/etag.h"
 
-#include <inttypes.h>
+/* Without printf: every read pays for it. */
+static void append_hex(struct buf *out, uint64_t value)
+{
+    static const char digits[] = "0123456789abcdef";
+    char text[16];
+    size_t at = sizeof(text);
+
+    do {
+        text[--at] = digits[value & 15];
+        value >>= 4;
+    } while (value > 0);
+    buf_append(out, (struct slice){text + at, sizeof(text) - at});
+}
 
 struct slice etag_format(char out[static ETAG_BYTES_MAX], uint64_t salt,
                          const struct stream_page *page)
@@ -9,8 +21,13 @@ struct slice etag_format(char out[static ETAG_BYTES_MAX], uint64_t salt,
     struct buf text;
 
     buf_init_fixed(&text, out, ETAG_BYTES_MAX);
-    buf_append_format(&text, "\"%" PRIx64 ":%" PRIu64 ":%" PRIu64 "%s\"", page->stream_id ^ salt,
-                      page->start, page->next, page->closed ? ":c" : "");
+    buf_append_char(&text, '"');
+    append_hex(&text, page->stream_id ^ salt);
+    buf_append_char(&text, ':');
+    buf_append_u64(&text, page->start);
+    buf_append_char(&text, ':');
+    buf_append_u64(&text, page->next);
+    buf_append(&text, page->closed ? SLICE(":c\"") : SLICE("\""));
     return buf_slice(&text);
 }
 
