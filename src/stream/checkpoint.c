@@ -210,10 +210,21 @@ static void added(struct stream *s, const struct extent *x)
     }
 }
 
+/* Opens the pack while it is fresh, on the thread that may block, so that readers find it open. */
+static void open_ahead(struct engine *e, const struct extent *x)
+{
+    const struct store_ops *ops = e->store->ops;
+    struct pack *pack = NULL;
+    if (ops->pack_get(e->store, x->pack, &pack) == 0) {
+        pack_unref(pack);
+    }
+}
+
 void checkpoint_extent_added(void *context, stream_id id, const struct extent *x)
 {
     struct engine *e = context;
     struct stream *s = table_id(e, id);
+    open_ahead(e, x);
     if (!s) {
         return;
     }

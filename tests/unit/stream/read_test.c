@@ -379,10 +379,10 @@ int main(void)
         TEST(test_stitch_json),
         TEST(test_large_message),
         TEST(test_many_extents),
-        TEST(test_large_from_pack, open_rig, close_rig),
-        cmocka_unit_test_setup_teardown(test_small_from_memory, open_rig, close_rig),
-        cmocka_unit_test_setup_teardown(test_large_json_from_pack, open_rig, close_rig),
-        cmocka_unit_test_setup_teardown(test_truncated),
+        TEST(test_large_from_pack),
+        TEST(test_small_from_memory),
+        TEST(test_large_json_from_pack),
+        TEST(test_truncated),
         TEST(test_missing),
     };
     return UNIT_RUN(tests);
