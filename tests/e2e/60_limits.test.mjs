@@ -7,7 +7,7 @@ import { JSON_TYPE, Stream, TEXT, assertProblem, producer, uniqueName } from './
 import { Raw, exchange, head } from './lib/raw.mjs';
 import { serverFor, startServer } from './lib/server.mjs';
 import { Sse } from './lib/sse.mjs';
-import { eventually, rounds, sleep } from './lib/wait.mjs';
+import { SANITIZER, eventually, rounds, sleep } from './lib/wait.mjs';
 
 const server = await startServer(['--max-body', '64KiB']);
 after(() => server.dispose());
@@ -251,7 +251,9 @@ describe('R16, C14: bookkeeping of dead streams', { timeout: 240_000 }, () => {
         await cycle(rounds(3000));
         const [memory, bytes] = [rss(), disk()];
         await cycle(rounds(9000));
-        assert.ok(rss() - memory < 30 * 1024, `RSS grew by ${rss() - memory} KiB`);
+        if (!SANITIZER) {   // which keep what is freed for a while
+            assert.ok(rss() - memory < 30 * 1024, `RSS grew by ${rss() - memory} KiB`);
+        }
         await eventually('disk use is flat', () => disk() - bytes < 12 << 20);
         raws.forEach((raw) => raw.destroy());
         await own.crashAndRestart();
