@@ -24,6 +24,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "log/catalog_env.h"
@@ -72,6 +74,32 @@ struct slice catalog_slice(MDB_val v)
 
 /* Opening. */
 
+/* LMDB maps its file and believes its own count of pages: a file that was cut short would end the
+ * process with SIGBUS at the first look at a page behind the cut. Made whole again, the missing
+ * pages are zeros, which LMDB knows for damage. A file may be short by pages that nothing refers
+ * to, so being short alone is no damage. */
+static int fill_cut(struct catalog *c)
+{
+    MDB_envinfo info;
+    MDB_stat stat;
+    mdb_filehandle_t fd;
+    struct stat file;
+    int rc = mdb_env_info(c->env, &info);
+    rc = rc ? rc : mdb_env_stat(c->env, &stat);
+    rc = rc ? rc : mdb_env_get_fd(c->env, &fd);
+    if (rc) {
+        return catalog_from_mdb(rc);
+    }
+    if (fstat(fd, &file)) {
+        return err_from_errno(errno);
+    }
+    off_t whole = (off_t)(info.me_last_pgno + 1) * (off_t)stat.ms_psize;
+    if (file.st_size < whole && ftruncate(fd, whole)) {
+        return err_from_errno(errno);
+    }
+    return 0;
+}
+
 static int open_env(struct catalog *c, const char *dir, bool sync)
 {
     int rc = mdb_env_create(&c->env);
@@ -93,7 +121,7 @@ static int open_env(struct catalog *c, const char *dir, bool sync)
     }
     int dead = 0;
     rc = rc ? rc : mdb_reader_check(c->env, &dead); /* slots of processes that were killed */
-    return catalog_from_mdb(rc);
+    return rc ? catalog_from_mdb(rc) : fill_cut(c);
 }
 
 static int new_state(struct catalog *c, MDB_txn *txn, struct catalog_state *ret_state)

@@ -74,6 +74,49 @@ static void test_open_errors(void **state)
     fixture_finish(&f);
 }
 
+/* Cut to any length, it is refused or whole, never the end of the process (LMDB maps the file). */
+static void test_cut(void **state)
+{
+    (void)state;
+    char path[128];
+    struct catalog_fixture f;
+    fixture_init(&f);
+    struct catalog_txn *t = fixture_begin(&f);
+    for (stream_id id = 1; id <= 400; id++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "s%u", (unsigned)id);
+        struct stream_meta meta = fixture_meta(id, name, 1);
+        catalog_put_stream(t, &meta);
+    }
+    assert_int_equal(catalog_commit(t), 0);
+    catalog_close(f.catalog);
+    f.catalog = NULL;
+    (void)snprintf(path, sizeof(path), "%s/data.mdb", f.dir);
+    struct stat file;
+    assert_int_equal(stat(path, &file), 0);
+    int refused = 0;
+    for (off_t size = file.st_size - 4096; size >= 0; size -= 4096) {
+        struct catalog *c = NULL;
+        struct catalog_state s;
+        assert_int_equal(truncate(path, size), 0);
+        int rc = catalog_open(fakedisk_sys(f.disk), f.dir, true, &c, &s, &f.msg);
+        for (stream_id id = 1; rc == 0 && id <= 400; id++) {
+            struct catalog_stream loaded;
+            rc = catalog_load(c, id, &loaded);
+            if (rc == 0) {
+                catalog_stream_finish(&loaded);
+            }
+        }
+        catalog_close(c);
+        if (size > 0 && rc) {
+            assert_int_equal(rc, ERR_CORRUPT);
+            refused++;
+        }
+    }
+    assert_true(refused > 0);
+    fixture_finish(&f);
+}
+
 /* A stream is found by name and loaded with its extents and producers, all of it a copy. */
 static void test_load(void **state)
 {
@@ -233,10 +276,11 @@ static void test_expired(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_new_catalog),      cmocka_unit_test(test_state),
-        cmocka_unit_test(test_open_errors),      cmocka_unit_test(test_load),
-        cmocka_unit_test(test_gaps_are_corrupt), cmocka_unit_test(test_list),
-        cmocka_unit_test(test_walk_stops),       cmocka_unit_test(test_expired),
+        cmocka_unit_test(test_new_catalog), cmocka_unit_test(test_state),
+        cmocka_unit_test(test_open_errors), cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_load),        cmocka_unit_test(test_gaps_are_corrupt),
+        cmocka_unit_test(test_list),        cmocka_unit_test(test_walk_stops),
+        cmocka_unit_test(test_expired),
     };
     return UNIT_RUN(tests);
 }
