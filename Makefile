@@ -83,7 +83,9 @@ $(B)/tests/$(1)/%$(2): $(B)/obj/tests/$(1)/%$(3) $(4) $(B)/core.a
 	$$(Q)$$(CC) $$(ALL_LDFLAGS) $(5) -o $$@ $$(filter-out %.a,$$^) $(B)/core.a $(6) $$(LDLIBS)
 endef
 $(eval $(call test_program,unit,_test,_test.o,$(call HELP,unit) $(filter %/libfakedisk.o %/libfakefile.o,$(call HELP,sim)),,-lcmocka))
-$(eval $(call test_program,sim,_sim,_sim.o,$(call HELP,sim),,-lcmocka))
+# Memory runs out in simulations: tests/sim/alloc.h.
+WRAP := -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
+$(eval $(call test_program,sim,_sim,_sim.o,$(call HELP,sim),$(WRAP),-lcmocka))
 $(eval $(call test_program,fuzz,_replay,_fuzz.o,$(B)/obj/tests/fuzz/replay_main.o $(call HELP,fuzz)))
 $(eval $(call test_program,fuzz,_fuzz,_fuzz.o,$(call HELP,fuzz),-fsanitize=fuzzer))
 

@@ -11,12 +11,14 @@
 
 #include "base/limits.h"
 #include "sim/world.h"
+#include "sim/alloc.h"
 
 enum plan {
     PLAN_PEACE,
     PLAN_CRASH, /* inside a call */
     PLAN_FAULT,
     PLAN_FULL,
+    PLAN_MEMORY,
     PLANS
 };
 
@@ -41,6 +43,7 @@ static void plan_fault(struct world *w)
 static enum plan make_plan(struct world *w)
 {
     enum plan plan = (enum plan)world_below(w, PLANS);
+    alloc_forget();
     uint64_t calls;
     switch (plan) {
     case PLAN_CRASH:
@@ -54,6 +57,10 @@ static enum plan make_plan(struct world *w)
     case PLAN_FULL:
         world_trace(w, "plan: a full disk");
         fakedisk_set_capacity(w->disk, fakedisk_used(w->disk) + world_below(w, 300000));
+        break;
+    case PLAN_MEMORY:
+        world_trace(w, "plan: memory runs out");
+        alloc_fail(1 + world_below(w, 300), world_below(w, UINT64_MAX));
         break;
     default:
         break;
@@ -126,6 +133,7 @@ static bool live(struct world *w, enum plan plan, unsigned steps, unsigned *step
 /* How a life ends: power loss, a killed process, or in good order. */
 static void end_life(struct world *w, bool crashed)
 {
+    alloc_fail(0, 0);
     uint64_t way = crashed ? 0 : world_below(w, 4);
     if (way == 0) {
         world_trace(w, "power loss");
@@ -147,6 +155,7 @@ static void end_life(struct world *w, bool crashed)
 static void open_in_peace(struct world *w)
 {
     w->trouble = false;
+    alloc_forget();
     int rc = world_open(w);
     CHECK(rc == 0, "open: %s", err_name(rc));
     world_verify(w);
@@ -165,6 +174,7 @@ static void run_seed(uint64_t seed, const struct sim_options *o)
         world_trace(w, "life %u", i);
         enum plan plan = make_plan(w);
         if (world_open(w)) {
+            alloc_fail(0, 0);
             if (world_chance(w, 2)) {
                 fakedisk_crash(w->disk, seed + i);
             }

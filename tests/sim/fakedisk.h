@@ -87,6 +87,10 @@ uint64_t fakedisk_used(struct fakedisk *d);
 typedef void (*fakedisk_hook_fn)(void *context, enum fakedisk_call kind, const char *path);
 void fakedisk_set_hook(struct fakedisk *d, fakedisk_hook_fn hook, void *context);
 
+/* Called when the disk's own code begins and ends in each call: it allocates, and cannot do
+ * without. */
+void fakedisk_set_guard(struct fakedisk *d, void (*guard)(bool inside));
+
 /* The two clocks. They begin at 2026-01-01 and 0, and move only here. */
 void fakedisk_advance(struct fakedisk *d, uint64_t ms);
 void fakedisk_set_now(struct fakedisk *d, int64_t now_ms);

@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "sim/world.h"
+#include "sim/alloc.h"
 
 static size_t visible_now(struct world *w)
 {
@@ -306,6 +307,8 @@ static bool is_trouble(struct request *r)
         return w->trouble && r->op.verb <= STREAM_DELETE;
     case ERR_IO:
         return w->trouble;
+    case ERR_NOMEM:
+        return alloc_failures() > 0;
     default:
         return false;
     }
@@ -476,7 +479,8 @@ static bool twins(const struct request *a, const struct request *b)
            (x->verb != STREAM_CREATE || slice_equal(sent_body(a), sent_body(b)));
 }
 
-/* Of two requests that are alike the record was given to the first; the answer tells whose it was. */
+/* Of two requests that are alike the record was given to the first; the answer tells whose it
+ * was. */
 static void settle_twins(struct request *r)
 {
     int code = r->op.result.code;

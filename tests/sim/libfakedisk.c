@@ -77,6 +77,7 @@ struct fakedisk {
     uint64_t capacity;
     fakedisk_hook_fn hook;
     void *hook_context;
+    void (*guard)(bool inside);
     int64_t now_ms;
     uint64_t mono_ms;
 };
@@ -359,6 +360,9 @@ static int enter(struct fakedisk *d, enum fakedisk_call kind, bool changes, cons
     if (d->hook) {
         d->hook(d->hook_context, kind, path);
     }
+    if (d->guard) {
+        d->guard(true);
+    }
     pthread_mutex_lock(&d->lock);
     *ret_partly = false;
     uint64_t mine[] = {d->counts[kind]++, changes ? d->counts[CALL_CHANGES]++ : UINT64_MAX,
@@ -387,6 +391,9 @@ static int enter(struct fakedisk *d, enum fakedisk_call kind, bool changes, cons
 
 static void leave(struct fakedisk *d)
 {
+    if (d->guard) {
+        d->guard(false);
+    }
     if (!d->crashed && d->crash_at != UINT64_MAX && d->counts[CALL_CHANGES] > d->crash_at) {
         crash(d);
     }
@@ -863,6 +870,11 @@ void fakedisk_set_hook(struct fakedisk *d, fakedisk_hook_fn hook, void *context)
 {
     d->hook = hook;
     d->hook_context = context;
+}
+
+void fakedisk_set_guard(struct fakedisk *d, void (*guard)(bool inside))
+{
+    d->guard = guard;
 }
 
 void fakedisk_advance(struct fakedisk *d, uint64_t ms)

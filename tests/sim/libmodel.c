@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "log/marks.h"
 #include "sim/fakefile.h"
+#include "sim/alloc.h"
 
 static char lower(char c)
 {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "sim/alloc.h"
 
 struct pool {
     struct list queue; /* struct task, oldest first */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "sim/world.h"
+#include "sim/alloc.h"
 
 static const char *const types[] = {"application/octet-stream", "text/plain", "application/json",
                                     "application/json"};
@@ -126,7 +127,9 @@ static void set_body(struct request *r, const char *type)
     r->said.message_lens = r->lens;
     r->said.body_empty = false;
     if (world_chance(r->world, 2)) {
+        alloc_pause();
         r->block = block_try_create(body->len);
+        alloc_resume();
         assert(r->block);
         memcpy(r->block->data, body->ptr, body->len);
         r->block->len = (uint32_t)body->len;

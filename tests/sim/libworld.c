@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "stream/core.h"
+#include "sim/alloc.h"
 
 /* What a failing program says. Plain data, since it is wanted in a signal handler as well. */
 static struct {
@@ -155,6 +156,16 @@ log_pos world_durable(struct world *w)
     return w->real_ops->durable(w->engine->store);
 }
 
+/* The disk does not run out of memory. */
+static void guard(bool inside)
+{
+    if (inside) {
+        alloc_pause();
+    } else {
+        alloc_resume();
+    }
+}
+
 static size_t visible_moment(struct world *w)
 {
     return model_moment(&w->model, world_durable(w));
@@ -182,7 +193,9 @@ void world_settle(struct world *w)
 {
     while (world_run_task(w)) {
     }
-    check_sleepers(w);
+    if (alloc_failures() == 0) {
+        check_sleepers(w); /* without memory a reader may learn of a change at the next one only */
+    }
 }
 
 void world_commit(struct world *w)
@@ -241,7 +254,7 @@ void world_checkpoint(struct world *w)
     all = all && before == w->model.moment;
     world_trace(w, "checkpoint: %s", err_name(rc));
     CHECK(rc == 0 || w->trouble, "checkpoint: %s", err_name(rc));
-    if (rc == 0 && all) {
+    if (rc == 0 && all && alloc_failures() == 0) {
         struct engine_stats stats;
         engine_get_stats(w->engine, &stats);
         CHECK(stats.hot_bytes == 0, "%llu bytes stay hot after a checkpoint of everything",
@@ -426,6 +439,10 @@ void world_sleep(struct request *r)
     z->model_stream = model_by_id(&w->model, page->stream_id);
     z->worker = (unsigned)world_below(w, WORLD_WORKERS);
     int rc = stream_wait(w->workers[z->worker], page->stream, &z->waiter);
+    if (rc == ERR_NOMEM && w->trouble) {
+        free(z);
+        return;
+    }
     if (rc != 0) {
         CHECK(rc == STREAM_PENDING, "stream_wait: %s", err_name(rc));
         free(z);
@@ -471,10 +488,12 @@ static int stage_hook(struct store *store, const struct record *record, struct b
     bool own = record->type == RECORD_TOUCH ||
                (record->type == RECORD_DELETE && record->del.expired);
     CHECK(own || found, "a record of type %d that nobody asked for", (int)record->type);
+    alloc_pause();
     if (found && !own) {
         request_staged(found, record);
     }
     model_apply(&w->model, record, *ret_end, world_now(w));
+    alloc_resume();
     if (found && !own) {
         found->stream = model_by_id(&w->model, record->id);
     }
@@ -520,6 +539,7 @@ void world_init(struct world *w, uint64_t seed, bool real_disk, bool verbose)
     *w = (struct world){.random = seed * 0x9e3779b97f4a7c15u + 1, .verbose = verbose};
     w->disk = fakedisk_create(seed);
     fakedisk_set_hook(w->disk, during_checkpoint, w);
+    fakedisk_set_guard(w->disk, guard);
     w->sys = *fakedisk_sys(w->disk);
     if (real_disk) {
         struct sys real;
@@ -616,10 +636,12 @@ int world_open(struct world *w)
     w->ops.stage = stage_hook;
     rewind_to_recovered(w);
     e->store->ops = &w->ops;
+    alloc_pause();
     for (unsigned i = 0; i < WORLD_WORKERS; i++) {
         rc = engine_attach(e, post, &w->queues[i], &w->workers[i]);
         CHECK(rc == 0, "attach: %s", err_name(rc));
     }
+    alloc_resume();
     return 0;
 }
 

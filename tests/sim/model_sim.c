@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "sim/world.h"
+#include "sim/alloc.h"
 
 static void act(struct world *w)
 {
