@@ -36,7 +36,7 @@
 #define SEND_PIECES_MAX    16         /* memory pieces gathered in one send */
 #define COPY_BYTES_MIN     960u       /* room in a copy piece, for small ones to share */
 #define LINGER_MS          2000u      /* reading away after the last byte */
-#define LINGER_BYTES_MAX   (64 * MIB) /* likewise: a peer in the middle of a refused body reads on */
+#define LINGER_BYTES_MAX   (64 * MIB) /* likewise: the rest of a refused body */
 #define FLUSH_MS           30000u     /* sending what is left, without a deadline of the owner's */
 
 enum todo {
