@@ -27,10 +27,10 @@
 #define JSON_DEPTH_MAX                1000u               /* nested arrays and objects; 400 */
 
 /* Storage. */
-#define EXTENT_BYTES_MAX         (8u * MIB)   /* data of one extent in a pack: whole messages */
+#define EXTENT_BYTES_MAX         (8u * MIB)    /* data of one extent in a pack: whole messages */
 #define EXTENT_MESSAGE_BYTES_MAX (1024u * MIB) /* data of an extent that is one larger message */
-#define PACK_BYTES_MAX           (256u * MIB) /* a pack is finished at this size */
-#define PACK_FDS_MAX             256u         /* open packs; the idlest is closed */
-#define STREAM_EXTENTS_SMALL_MAX 16u          /* small extents before a merge */
+#define PACK_BYTES_MAX           (256u * MIB)  /* a pack is finished at this size */
+#define PACK_FDS_MAX             256u          /* open packs; the idlest is closed */
+#define STREAM_EXTENTS_SMALL_MAX 16u           /* small extents before a merge */
 
 #endif

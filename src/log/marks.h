@@ -19,14 +19,16 @@ bool marks_next(struct bytes_reader *r, uint64_t *ret_len, bool *ret_append_end)
 /* Whether `marks` are whole, without empty messages, and their lengths sum to `total` bytes. */
 bool marks_valid(struct slice marks, uint64_t total);
 
-/* The last boundary at or below `limit` bytes into the run, and the first one above it (the run's
- * end when there is none); `floor` equals `limit` exactly when `limit` is itself a boundary. */
+/* Where a position inside a run stands among the boundaries of its messages. */
 struct marks_cut {
-    uint64_t floor;       /* bytes from the start of the run */
-    uint64_t ceiling;     /* bytes from the start of the run */
+    uint64_t floor;       /* last boundary at or below it, bytes from the start of the run */
+    uint64_t ceiling;     /* first boundary above it; the run's end when there is none */
     size_t floor_marks;   /* bytes of marks up to floor */
     size_t ceiling_marks; /* bytes of marks up to ceiling */
 };
+
+/* Finds the cut for `limit` bytes into the run; floor equals limit exactly when limit is itself a
+ * boundary. Linear in the marks before it. */
 struct marks_cut marks_cut_at(struct slice marks, uint64_t limit);
 
 #endif

@@ -1,5 +1,5 @@
-/* Any bytes as an offset: refused, a sentinel, beyond everything, or a position whose token is exactly
- * what was parsed. */
+/* Any bytes as an offset: refused, a sentinel, beyond everything, or a position whose token is
+ * exactly what was parsed. */
 #include <assert.h>
 #include <stdint.h>
 
