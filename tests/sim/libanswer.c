@@ -484,8 +484,8 @@ static bool twins(const struct request *a, const struct request *b)
 static void settle_twins(struct request *r)
 {
     int code = r->op.result.code;
-    bool refused = code != 0 && code != ERR_UNKNOWN;
     bool accepted = code == 0 && (r->op.verb == STREAM_DELETE || r->op.result.created);
+    bool refused = code != ERR_UNKNOWN && !accepted && r->op.verb != STREAM_APPEND;
     if (r->staged ? !refused : !accepted) {
         return;
     }
