@@ -7,7 +7,8 @@ SAN    ?=
 COV    ?=
 WERROR ?=
 FUZZ_SECONDS ?= 60
-SIM_SEEDS    ?= 300
+# A sanitizer wants every path, not every seed.
+SIM_SEEDS    ?= $(if $(SAN),60,300)
 NODE   ?= tools/node
 ifeq ($(origin CC),default)
 CC := gcc
