@@ -26,7 +26,7 @@ int locate_run(struct stream *s, uint64_t position, bool marks,
                struct locate_run *ret_run) MUST_USE;
 
 /* Whether so many bytes from `position` to at most `limit` are in a pack, although in memory too,
- * that the kernel had better send them from there: it costs half. The run has no marks; `whole`: it
+ * that the kernel had better send them from there, without a copy. The run has no marks; `whole`: it
  * ends between messages. */
 bool locate_packed(struct stream *s, uint64_t position, uint64_t limit, bool whole,
                    struct locate_run *ret_run) MUST_USE;
