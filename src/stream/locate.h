@@ -26,8 +26,8 @@ int locate_run(struct stream *s, uint64_t position, bool marks,
                struct locate_run *ret_run) MUST_USE;
 
 /* Whether so many bytes from `position` to at most `limit` are in a pack, although in memory too,
- * that the kernel had better send them from there, without a copy. The run has no marks; `whole`: it
- * ends between messages. */
+ * that the kernel had better send them from there, without a copy. The run has no marks; `whole`:
+ * it ends between messages. */
 bool locate_packed(struct stream *s, uint64_t position, uint64_t limit, bool whole,
                    struct locate_run *ret_run) MUST_USE;
 
