@@ -25,7 +25,8 @@ bool marks_next(struct bytes_reader *r, uint64_t *ret_len, bool *ret_append_end)
 static struct bytes_reader reader_over(struct slice marks)
 {
     const uint8_t *at = (const uint8_t *)marks.ptr;
-    return (struct bytes_reader){.at = at, .end = at + marks.len};
+    /* Adding even zero to a null pointer is undefined. */
+    return (struct bytes_reader){.at = at, .end = marks.len > 0 ? at + marks.len : at};
 }
 
 bool marks_valid(struct slice marks, uint64_t total)
