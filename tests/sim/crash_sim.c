@@ -40,9 +40,16 @@ static void plan_fault(struct world *w)
     fakedisk_fail(w->disk, faults[i].call, index, faults[i].code, for_ever);
 }
 
+/* Whether power may fail: what the kernel was told survives the process, not the machine. */
+static bool power_fails(const struct world *w)
+{
+    return w->config.store.durability == DURABILITY_SYNC;
+}
+
 static enum plan make_plan(struct world *w)
 {
     enum plan plan = (enum plan)world_below(w, PLANS);
+    plan = plan == PLAN_CRASH && !power_fails(w) ? PLAN_FAULT : plan;
     alloc_forget();
     uint64_t calls;
     switch (plan) {
@@ -135,6 +142,7 @@ static void end_life(struct world *w, bool crashed)
 {
     alloc_fail(0, 0);
     uint64_t way = crashed ? 0 : world_below(w, 4);
+    way += way == 0 && !power_fails(w);
     if (way == 0) {
         world_trace(w, "power loss");
         fakedisk_crash(w->disk, world_below(w, UINT64_MAX));
@@ -145,7 +153,7 @@ static void end_life(struct world *w, bool crashed)
     w->dying = way < 2;
     w->trouble = w->trouble || w->dying;
     world_close(w, way == 2);
-    if (!w->dying && way >= 2 && world_chance(w, 2)) {
+    if (!w->dying && way >= 2 && power_fails(w) && world_chance(w, 2)) {
         fakedisk_crash(w->disk, world_below(w, UINT64_MAX)); /* after an orderly end */
     }
     fakedisk_restart(w->disk);
@@ -168,6 +176,7 @@ static void run_seed(uint64_t seed, const struct sim_options *o)
     world_init(w, seed, false, o->verbose);
     fakedisk_add_dir(w->disk, "/data");
     w->with_expiry = world_chance(w, 2);
+    w->config.store.durability = world_chance(w, 6) ? DURABILITY_OS : DURABILITY_SYNC;
     unsigned step = 0;
     unsigned lives = 2 + (unsigned)world_below(w, 5);
     for (unsigned i = 0; i < lives; i++) {
@@ -175,7 +184,7 @@ static void run_seed(uint64_t seed, const struct sim_options *o)
         enum plan plan = make_plan(w);
         if (world_open(w)) {
             alloc_fail(0, 0);
-            if (world_chance(w, 2)) {
+            if (power_fails(w) && world_chance(w, 2)) {
                 fakedisk_crash(w->disk, seed + i);
             }
             fakedisk_restart(w->disk);

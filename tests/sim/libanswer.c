@@ -105,27 +105,23 @@ static bool fork_place_right(struct request *r, const struct record_create *c, u
            q->sub_offset == c->fork_sub_offset;
 }
 
-/* A record was staged for this request: it must be due to be accepted at this very moment. */
-void request_staged(struct request *r, const struct record *record)
+bool request_acceptable(struct request *r, const struct record *record)
 {
     struct world *w = r->world;
     size_t now = w->model.moment;
     size_t last = visible_now(w);
-    bool fork = r->op.verb == STREAM_CREATE && r->said.source;
-    bool good = false;
-    for (size_t j = r->start_visible; j <= last && !good; j++) {
-        const struct model_stream *source = fork ? model_find(&w->model, r->said.source, now)
-                                                 : NULL;
+    if (r->op.verb != STREAM_CREATE || !r->said.source) {
+        return model_judge(&w->model, &r->said, now, 0).accepted;
+    }
+    const struct model_stream *source = model_find(&w->model, r->said.source, now);
+    for (size_t j = r->start_visible; j <= last; j++) {
         uint64_t tail = tail_seen(source, j);
-        struct model_verdict v = model_judge(&w->model, &r->said, now, tail);
-        good = v.accepted && (!fork || fork_place_right(r, &record->create, tail));
-        if (!fork) {
-            break;
+        if (model_judge(&w->model, &r->said, now, tail).accepted &&
+            fork_place_right(r, &record->create, tail)) {
+            return true;
         }
     }
-    CHECK(good, "request %u was accepted against the rules", r->number);
-    r->staged = true;
-    r->staged_moment = now + 1;
+    return false;
 }
 
 /* Answers. */

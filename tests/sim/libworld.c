@@ -467,36 +467,44 @@ static void wake_nobody(struct world *w)
 
 /* The engine's life. */
 
-static int stage_hook(struct store *store, const struct record *record, struct block *block,
-                      log_pos *ret_end)
+/* The request that the record is of. Of several that are alike, one that may be accepted. */
+static struct request *request_of(struct world *w, const struct record *record)
 {
-    struct world *w = current;
-    struct request *found = NULL;
+    struct request *wrong = NULL;
     LIST_FOR_EACH(node, &w->requests)
     {
         struct request *r = container_of(node, struct request, link);
         if (request_matches(r, record)) {
-            found = r;
-            break;
+            if (request_acceptable(r, record)) {
+                return r;
+            }
+            wrong = r;
         }
     }
+    CHECK(!wrong, "request %u is accepted against the rules", wrong->number);
+    sim_fail("a record of type %d that nobody asked for", (int)record->type);
+}
+
+static int stage_hook(struct store *store, const struct record *record, struct block *block,
+                      log_pos *ret_end)
+{
+    struct world *w = current;
+    bool own = record->type == RECORD_TOUCH ||
+               (record->type == RECORD_DELETE && record->del.expired);
     int rc = w->real_ops->stage(store, record, block, ret_end);
     if (rc) {
         CHECK(rc == ERR_AGAIN || rc == ERR_BUSY || w->trouble, "stage: %s", err_name(rc));
         return rc;
     }
-    bool own = record->type == RECORD_TOUCH ||
-               (record->type == RECORD_DELETE && record->del.expired);
-    CHECK(own || found, "a record of type %d that nobody asked for", (int)record->type);
     alloc_pause();
-    if (found && !own) {
-        request_staged(found, record);
-    }
+    struct request *r = own ? NULL : request_of(w, record);
     model_apply(&w->model, record, *ret_end, world_now(w));
-    alloc_resume();
-    if (found && !own) {
-        found->stream = model_by_id(&w->model, record->id);
+    if (r) {
+        r->staged = true;
+        r->staged_moment = w->model.moment;
+        r->stream = model_by_id(&w->model, record->id);
     }
+    alloc_resume();
     w->records++;
     world_trace(w, "  record %zu: type %d stream %llu end %llu%s", w->model.moment,
                 (int)record->type, (unsigned long long)record->id, (unsigned long long)*ret_end,

@@ -133,7 +133,8 @@ void request_start(struct request *r);
 void request_free(struct request *r);
 void request_answered(struct request *r);
 bool request_matches(struct request *r, const struct record *record);
-void request_staged(struct request *r, const struct record *record);
+/* Whether the record, which matches, is due to be accepted at this very moment. */
+bool request_acceptable(struct request *r, const struct record *record);
 log_pos world_durable(struct world *w);
 void world_name(char out[static 24], unsigned number);
 void world_trace(const struct world *w, const char *format, ...) PRINTF_LIKE(2, 3);
