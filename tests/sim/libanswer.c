@@ -210,6 +210,10 @@ static bool fork_answer_right(struct request *r, size_t k, size_t visible)
     if (res->code == ERR_INVALID && r->said.malformed) {
         return true;
     }
+    /* The source is looked up before the name, and either may change between the two. */
+    if (res->code == ERR_NOTFOUND && !model_find(&w->model, r->said.source, k)) {
+        return true;
+    }
     for (size_t j = r->start_visible; j <= visible; j++) {
         uint64_t tail = tail_seen(model_find(&w->model, r->said.source, k), j);
         if (res->code == ERR_INVALID && model_fork_invalid(&w->model, &r->said, k, tail)) {
