@@ -76,56 +76,16 @@ static enum plan make_plan(struct world *w)
     return plan;
 }
 
-static void act(struct world *w, enum plan plan)
-{
-    switch (world_below(w, 24)) {
-    case 0:
-        world_checkpoint(w);
-        break;
-    case 1:
-    case 2:
-    case 3:
-        world_commit(w);
-        break;
-    case 4:
-        world_settle(w);
-        world_advance(w, world_chance(w, 4) ? world_below(w, 40000) : world_below(w, 2000));
-        break;
-    case 5:
-        engine_housekeep(w->engine);
-        break;
-    case 6:
-    case 7:
-    case 8:
-    case 9:
-        for (uint64_t n = world_below(w, 10); n > 0; n--) {
-            (void)world_run_task(w);
-        }
-        break;
-    case 10:
-        world_settle(w);
-        break;
-    case 11:
-        if (plan == PLAN_FULL && world_chance(w, 8)) {
-            world_trace(w, "space is back");
-            fakedisk_set_capacity(w->disk, UINT64_MAX);
-        }
-        break;
-    case 12:
-        world_retry(w);
-        break;
-    default:
-        world_start_random(w);
-        break;
-    }
-}
-
 /* True when the power failed meanwhile. */
 static bool live(struct world *w, enum plan plan, unsigned steps, unsigned *step)
 {
     for (unsigned i = 0; i < steps; i++) {
         sim_step(++*step);
-        act(w, plan);
+        world_act(w);
+        if (plan == PLAN_FULL && world_chance(w, 200)) {
+            world_trace(w, "space is back");
+            fakedisk_set_capacity(w->disk, UINT64_MAX);
+        }
         if (fakedisk_crashed(w->disk)) {
             return true;
         }

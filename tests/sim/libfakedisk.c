@@ -586,6 +586,17 @@ static int64_t fake_size(void *context, int fd)
     return rc;
 }
 
+static int64_t fake_free_bytes(void *context, const char *path)
+{
+    struct fakedisk *d = context;
+    (void)path; /* one file system */
+    pthread_mutex_lock(&d->lock);
+    uint64_t bytes = used(d);
+    bytes = bytes < d->capacity ? d->capacity - bytes : 0;
+    pthread_mutex_unlock(&d->lock);
+    return bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
+}
+
 static int fake_rename(void *context, const char *from, const char *to)
 {
     struct fakedisk *d = context;
@@ -773,6 +784,7 @@ struct fakedisk *fakedisk_create(uint64_t seed)
                           .allocate = fake_allocate,
                           .truncate = fake_truncate,
                           .size = fake_size,
+                          .free_bytes = fake_free_bytes,
                           .rename = fake_rename,
                           .unlink = fake_unlink,
                           .mkdir = fake_mkdir,

@@ -197,8 +197,8 @@ static void settle_sector(struct fakefile_world *w, struct fakefile *f,
     if (kept > 0) {
         memcpy(f->durable + at, versions[kept - 1], SECTOR);
     }
-    /* Disks write a sector whole or not at all, and headers at the start of a file rely on it. Records
-     * do not have to. */
+    /* Disks write a sector whole or not at all, and headers at the start of a file rely on it.
+     * Records do not have to. */
     if (fate->mode == FATE_TORN_BYTES && sector > 0 && kept < count &&
         fakedisk_below(&w->random, 4) == 0) {
         size_t cut = fakedisk_below(&w->random, SECTOR);

@@ -379,3 +379,41 @@ void world_start_random(struct world *w)
         break;
     }
 }
+
+void world_act(struct world *w)
+{
+    switch (world_below(w, 24)) {
+    case 0:
+        world_checkpoint(w);
+        break;
+    case 1:
+    case 2:
+    case 3:
+        world_commit(w);
+        break;
+    case 4:
+        world_settle(w);
+        world_advance(w, world_chance(w, 4) ? world_below(w, 40000) : world_below(w, 2000));
+        break;
+    case 5:
+        engine_housekeep(w->engine);
+        break;
+    case 6:
+    case 7:
+    case 8:
+    case 9:
+        for (uint64_t n = world_below(w, 10); n > 0; n--) {
+            (void)world_run_task(w);
+        }
+        break;
+    case 10:
+        world_settle(w);
+        break;
+    case 11:
+        world_retry(w);
+        break;
+    default:
+        world_start_random(w);
+        break;
+    }
+}

@@ -1,6 +1,6 @@
 /* The engine beside a naive model, on the real disk and without crashes: random requests, pages of
  * every size from every place, live readers, forks, expiry, checkpoints and compactions in between,
- * and from time to time the engine is closed and opened again.
+ * and from time to time the engine is closed and opened again; or all of it in memory mode.
  *
  *   model_sim [--seeds N] [--start S] [--steps K] [-v]      N from a tenth of SIM_SEEDS */
 #include <stdio.h>
@@ -9,39 +9,6 @@
 #include "base/limits.h"
 #include "sim/world.h"
 #include "sim/alloc.h"
-
-static void act(struct world *w)
-{
-    switch (world_below(w, 16)) {
-    case 0:
-        if (world_chance(w, 3)) {
-            world_checkpoint(w);
-        } else {
-            engine_housekeep(w->engine);
-        }
-        break;
-    case 1:
-    case 2:
-        world_commit(w);
-        break;
-    case 3:
-        world_settle(w);
-        world_advance(w, world_chance(w, 4) ? world_below(w, 40000) : world_below(w, 2000));
-        break;
-    case 4:
-    case 5:
-        for (uint64_t n = world_below(w, 12); n > 0; n--) {
-            (void)world_run_task(w);
-        }
-        break;
-    case 6:
-        world_settle(w);
-        break;
-    default:
-        world_start_random(w);
-        break;
-    }
-}
 
 static void reopen(struct world *w)
 {
@@ -57,21 +24,25 @@ static void run_seed(uint64_t seed, unsigned steps, bool verbose)
     CHECK(w, "memory");
     world_init(w, seed, true, verbose);
     w->with_expiry = world_chance(w, 2);
+    bool memory = world_chance(w, 4);
+    w->config.store.durability = memory ? DURABILITY_MEMORY : DURABILITY_SYNC;
     int rc = world_open(w);
     CHECK(rc == 0, "open: %s", err_name(rc));
     for (unsigned i = 0; i < steps; i++) {
         sim_step(i);
-        if (world_chance(w, 200)) {
+        if (!memory && world_chance(w, 200)) {
             reopen(w);
         }
-        act(w);
+        world_act(w);
         if (w->request_count > 30) {
             world_commit(w);
             world_settle(w);
         }
     }
     world_drain(w);
-    reopen(w);
+    if (!memory) {
+        reopen(w);
+    }
     world_delete_all(w);
     world_close(w, true);
     world_finish(w);

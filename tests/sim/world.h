@@ -113,8 +113,11 @@ void world_checkpoint(struct world *w);
 void world_advance(struct world *w, uint64_t ms);
 int64_t world_now(struct world *w);
 
-/* Starts one random request (traffic.c). */
+/* Starts one random request. */
 void world_start_random(struct world *w);
+
+/* Does anything that may happen: a request, a commit, tasks that run, time that passes, ... */
+void world_act(struct world *w);
 
 /* Sends again what producers were not answered. */
 void world_retry(struct world *w);
