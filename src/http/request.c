@@ -132,7 +132,9 @@ static int take_method(struct parser *p)
 }
 
 /* The path and query of an absolute-form target (RFC 9112 section 3.2.2); ptr NULL when it is none.
- * User information is refused: it serves to deceive (RFC 9110 section 4.2.4). */
+ * Without a path it is the last slash of "http://", since every slice of a request lies in its
+ * bytes; with a query alone it begins with '?'. User information is refused: it serves to deceive
+ * (RFC 9110 section 4.2.4). */
 static struct slice cut_absolute(struct slice target)
 {
     static const struct slice schemes[] = {{"http://", 7}, {"https://", 8}};
@@ -152,7 +154,8 @@ static struct slice cut_absolute(struct slice target)
         if (at == schemes[i].len) {
             return (struct slice){NULL, 0};
         }
-        return at == target.len ? SLICE("/") : (struct slice){target.ptr + at, target.len - at};
+        return at == target.len ? (struct slice){target.ptr + schemes[i].len - 1, 1}
+                                : (struct slice){target.ptr + at, target.len - at};
     }
     return (struct slice){NULL, 0};
 }
@@ -521,6 +524,31 @@ struct slice http_request_header(const struct http_request *r, struct slice name
     return value;
 }
 
+/* `part`, which lies within `bytes`, at the same place of `copy`. */
+static struct slice rebase(struct slice part, struct slice bytes, const char *copy)
+{
+    uintptr_t at = (uintptr_t)part.ptr - (uintptr_t)bytes.ptr;
+
+    assert(at <= bytes.len);
+    assert(part.len <= bytes.len - at);
+    return (struct slice){copy + at, part.len};
+}
+
+void http_request_copy(const struct http_request *r, struct slice bytes, char *copy,
+                       struct http_request *ret_request)
+{
+    size_t used = offsetof(struct http_request, headers) + r->header_count * sizeof(r->headers[0]);
+
+    memcpy(copy, bytes.ptr, bytes.len);
+    memcpy(ret_request, r, used); /* most of the table is not in use */
+    ret_request->method_token = rebase(r->method_token, bytes, copy);
+    ret_request->target = rebase(r->target, bytes, copy);
+    for (size_t i = 0; i < r->header_count; i++) {
+        ret_request->headers[i].name = rebase(r->headers[i].name, bytes, copy);
+        ret_request->headers[i].value = rebase(r->headers[i].value, bytes, copy);
+    }
+}
+
 void http_target_split(struct slice target, struct slice *ret_path, struct slice *ret_query)
 {
     const char *mark = target.len == 0 ? NULL : memchr(target.ptr, '?', target.len);
@@ -530,8 +558,10 @@ void http_target_split(struct slice target, struct slice *ret_path, struct slice
         *ret_query = (struct slice){NULL, 0};
         return;
     }
-    *ret_path = (struct slice){target.ptr, (size_t)(mark - target.ptr)};
-    *ret_query = (struct slice){mark + 1, target.len - ret_path->len - 1};
+    *ret_query = (struct slice){mark + 1, (size_t)(target.ptr + target.len - mark - 1)};
+    /* An absolute form without a path means the root (RFC 9112 section 3.2.1). */
+    *ret_path = mark == target.ptr ? SLICE("/")
+                                   : (struct slice){target.ptr, (size_t)(mark - target.ptr)};
 }
 
 /* The value of a hex digit, or 16. */

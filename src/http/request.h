@@ -1,6 +1,6 @@
 /* The HTTP/1.1 request head parser, strict by RFC 9112: what could be read in two ways is
  * refused, since that is how requests are smuggled. Bytes in, slices out: no descriptor, clock
- * or allocation. All slices borrow from the input. */
+ * or allocation. All slices of a request lie within the bytes of its head. */
 #ifndef ARBE_HTTP_REQUEST_H
 #define ARBE_HTTP_REQUEST_H
 
@@ -23,9 +23,8 @@ enum http_body_kind {
 struct http_request {
     enum http_method method;
     struct slice method_token;
-    struct slice
-        target; /* as sent: origin form or "*" (absolute form is cut to its path and query) */
-    int minor_version; /* 0 or 1 */
+    struct slice target; /* as sent; of an absolute form its path and query, "?query" or "/" */
+    int minor_version;   /* 0 or 1 */
     enum http_body_kind body;
     uint64_t content_length;
     bool keep_alive;      /* by version and Connection */
@@ -50,12 +49,18 @@ struct http_refusal {
 long http_request_parse(struct slice input, size_t *scanned, struct http_request *ret_request,
                         struct http_refusal *ret_refusal) MUST_USE;
 
+/* Copies `bytes`, the head that `r` was parsed from, to `copy`, which has room for them, and `r` to
+ * *ret_request with its slices pointing there. */
+void http_request_copy(const struct http_request *r, struct slice bytes, char *copy,
+                       struct http_request *ret_request);
+
 /* The value of the only header of that name (case-insensitive); ptr NULL when absent. ret_count,
  * when not NULL, tells how many there are; then the first is returned. */
 struct slice http_request_header(const struct http_request *r, struct slice name,
                                  size_t *ret_count);
 
-/* The path and the query of a target; the query has ptr NULL when there is no '?'. */
+/* The path and the query of a target: an empty path is "/", the query has ptr NULL when there is no
+ * '?'. */
 void http_target_split(struct slice target, struct slice *ret_path, struct slice *ret_query);
 
 /* Decodes percent escapes of one query value or path into `out` (at least `in.len` bytes). '+'

@@ -19,21 +19,7 @@ static struct request_head *copy_head(const struct http_request *request, struct
     if (head == NULL) {
         return NULL;
     }
-    size_t used = offsetof(struct http_request, headers) +
-                  request->header_count * sizeof(request->headers[0]);
-    uintptr_t from = (uintptr_t)bytes.ptr;
-    const char *to = head->bytes;
-
-    memcpy(head->bytes, bytes.ptr, bytes.len);
-    memcpy(&head->request, request, used);
-    head->request.method_token.ptr = to + ((uintptr_t)request->method_token.ptr - from);
-    head->request.target.ptr = to + ((uintptr_t)request->target.ptr - from);
-    for (size_t i = 0; i < request->header_count; i++) {
-        struct http_header *header = &head->request.headers[i];
-
-        header->name.ptr = to + ((uintptr_t)request->headers[i].name.ptr - from);
-        header->value.ptr = to + ((uintptr_t)request->headers[i].value.ptr - from);
-    }
+    http_request_copy(request, bytes, head->bytes, &head->request);
     return head;
 }
 

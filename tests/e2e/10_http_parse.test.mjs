@@ -409,6 +409,14 @@ describe('L22: methods', () => {
         assert.equal(reply.text, 'x');
     });
 
+    test('L22: an absolute-form target without a path means the root', async () => {
+        for (const target of ['http://arbe.test', 'http://arbe.test?offset=-1', 'HTTPS://arbe.test:1?']) {
+            const reply = await exchange(server, head('GET', target));
+            assert.equal(reply.status, 404, `${target}: ${reply.text}`);
+        }
+        assert.equal((await exchange(server, head('OPTIONS', 'http://arbe.test'))).status, 204);
+    });
+
     test('L22: a long unknown method is refused, not kept in memory', async () => {
         const raw = await Raw.open(server);
         raw.send(`${'A'.repeat(100_000)} / HTTP/1.1\r\nHost: x\r\n\r\n`);

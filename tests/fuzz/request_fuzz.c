@@ -10,8 +10,48 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_inside(struct slice part, struct slice whole)
 {
-    assert(part.ptr >= whole.ptr);
-    assert(part.ptr + part.len <= whole.ptr + whole.len);
+    uintptr_t at = (uintptr_t)part.ptr - (uintptr_t)whole.ptr;
+
+    assert(at <= whole.len);
+    assert(part.len <= whole.len - at);
+}
+
+/* The copy says the same in memory of its own. */
+static void check_copy(const struct http_request *r, struct slice head)
+{
+    static struct http_request copy;
+    char *bytes = malloc(head.len);
+
+    assert(bytes != NULL);
+    http_request_copy(r, head, bytes, &copy);
+
+    struct slice own = {bytes, head.len};
+
+    check_inside(copy.method_token, own);
+    check_inside(copy.target, own);
+    assert(slice_equal(copy.method_token, r->method_token));
+    assert(slice_equal(copy.target, r->target));
+    assert(copy.header_count == r->header_count);
+    for (size_t i = 0; i < copy.header_count; i++) {
+        check_inside(copy.headers[i].name, own);
+        check_inside(copy.headers[i].value, own);
+        assert(slice_equal(copy.headers[i].name, r->headers[i].name));
+        assert(slice_equal(copy.headers[i].value, r->headers[i].value));
+    }
+    free(bytes);
+}
+
+/* A target is a path and perhaps a query, whatever its form. */
+static void check_target(const struct http_request *r)
+{
+    struct slice path;
+    struct slice query;
+
+    http_target_split(r->target, &path, &query);
+    assert(path.len > 0);
+    if (query.ptr != NULL) {
+        check_inside(query, r->target);
+    }
 }
 
 /* The promises of request.h about an accepted head. */
@@ -24,6 +64,9 @@ static void check_accepted(const struct http_request *r, struct slice head)
     assert(r->target.len > 0);
     assert(r->target.len <= HTTP_TARGET_BYTES_MAX);
     check_inside(r->method_token, head);
+    check_inside(r->target, head);
+    check_target(r);
+    check_copy(r, head);
     for (size_t i = 0; i < r->header_count; i++) {
         struct slice value = r->headers[i].value;
 

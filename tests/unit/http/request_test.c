@@ -500,9 +500,70 @@ static void test_target_split(void **state)
     expect_slice(path, "/a");
     assert_null(query.ptr);
     http_target_split(SLICE("?"), &path, &query);
-    assert_int_equal(path.len, 0);
+    expect_slice(path, "/");
     assert_non_null(query.ptr);
     assert_int_equal(query.len, 0);
+}
+
+static void expect_inside(struct slice part, const char *bytes, size_t len)
+{
+    assert_true(part.ptr >= bytes);
+    assert_true(part.ptr + part.len <= bytes + len);
+}
+
+/* Every slice of a request lies in its bytes, whatever its form, so that a copy can say the same. */
+static void test_copy(void **state)
+{
+    static const char *const heads[] = {
+        usual,
+        "GET http://x HTTP/1.1\r\nHost: y\r\n\r\n",
+        "GET http://x?offset=-1 HTTP/1.1\r\nHost: y\r\n\r\n",
+        "OPTIONS https://x:1 HTTP/1.1\r\nHost:\r\n\r\n",
+        "\r\nOPTIONS * HTTP/1.1\r\nHost: \t \r\nA:\r\n\r\n",
+        "GET / HTTP/1.0\r\n\r\n",
+    };
+    static struct http_request copy;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(heads); i++) {
+        struct slice head = slice_of(heads[i]);
+        size_t scanned = 0;
+        char *bytes = malloc(head.len);
+
+        assert_non_null(bytes);
+        assert_int_equal(http_request_parse(head, &scanned, &request, &refusal), head.len);
+        http_request_copy(&request, head, bytes, &copy);
+        assert_memory_equal(bytes, head.ptr, head.len);
+        expect_inside(request.target, head.ptr, head.len);
+        expect_inside(copy.method_token, bytes, head.len);
+        expect_inside(copy.target, bytes, head.len);
+        assert_true(slice_equal(copy.method_token, request.method_token));
+        assert_true(slice_equal(copy.target, request.target));
+        assert_int_equal(copy.header_count, request.header_count);
+        for (size_t at = 0; at < copy.header_count; at++) {
+            expect_inside(copy.headers[at].name, bytes, head.len);
+            expect_inside(copy.headers[at].value, bytes, head.len);
+            assert_true(slice_equal(copy.headers[at].value, request.headers[at].value));
+        }
+        free(bytes);
+    }
+}
+
+/* An absolute form without a path means the root (RFC 9112 section 3.2.2). */
+static void test_absolute_without_path(void **state)
+{
+    struct slice path;
+    struct slice query;
+
+    (void)state;
+    expect_good(SLICE("GET http://x HTTP/1.1\r\nHost: y\r\n\r\n"));
+    http_target_split(request.target, &path, &query);
+    expect_slice(path, "/");
+    assert_null(query.ptr);
+    expect_good(SLICE("GET HTTPS://x:80?a=b HTTP/1.1\r\nHost: y\r\n\r\n"));
+    http_target_split(request.target, &path, &query);
+    expect_slice(path, "/");
+    expect_slice(query, "a=b");
 }
 
 /* Escapes become bytes; broken ones are refused; plus stays plus. */
@@ -591,6 +652,8 @@ int main(void)
         cmocka_unit_test(test_head_cap),
         cmocka_unit_test(test_header_count_cap),
         cmocka_unit_test(test_target_split),
+        cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_absolute_without_path),
         cmocka_unit_test(test_percent_decode),
         cmocka_unit_test(test_query_next),
         cmocka_unit_test(test_etag_matches),
