@@ -7,23 +7,18 @@
 #include <assert.h>
 
 #include "base/base64.h"
+#include "base/media_type.h"
+#include "base/utf8.h"
 
 /* The room a data event takes beyond its payload when it has one line. */
 #define FRAME_BYTES 32
 
 enum sse_encoding sse_encoding_of(struct slice content_type)
 {
-    struct slice type = content_type;
-    struct slice media;
-
-    if (!slice_split(&type, ';', &media)) {
-        return SSE_BASE64;
-    }
-    media = slice_trim(media);
-    if (slice_equal_nocase(media, SLICE("application/json"))) {
+    if (media_type_is_json(content_type)) {
         return SSE_JSON;
     }
-    if (media.len >= 5 && slice_equal_nocase((struct slice){media.ptr, 5}, SLICE("text/"))) {
+    if (media_type_is_text(content_type)) {
         return SSE_TEXT;
     }
     return SSE_BASE64;

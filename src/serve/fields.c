@@ -3,8 +3,8 @@
 #include "serve/fields.h"
 
 #include "base/date.h"
+#include "base/media_type.h"
 #include "base/number.h"
-#include "serve/media.h"
 #include "serve/name.h"
 
 #include <inttypes.h>
@@ -35,7 +35,7 @@ int fields_content_type(const struct http_request *request, struct slice *ret_ty
         return err_set(msg, ERR_INVALID, "Content-Type has at most %u bytes",
                        STREAM_CONTENT_TYPE_BYTES_MAX - 1);
     }
-    if (value.len > 0 && !media_type_is_valid(value)) {
+    if (value.len > 0 && !media_type_valid(value)) {
         return err_set(msg, ERR_INVALID,
                        "Content-Type must be a media type such as text/plain or application/json");
     }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
+#include "base/media_type.h"
 #include "stream/checkpoint.h"
 #include "stream/expiry.h"
 #include "stream/message.h"
@@ -40,7 +41,7 @@ static int check_request(const struct stream_append_request *r, struct errmsg *m
     if (r->content_type.len == 0) {
         return err_set(msg, ERR_INVALID, "Content-Type is missing: send that of the stream");
     }
-    if (!media_valid(r->content_type)) {
+    if (!media_type_valid(r->content_type)) {
         return err_set(msg, ERR_INVALID, "Content-Type is malformed: send type/subtype");
     }
     if (r->producer.id.len > PRODUCER_ID_BYTES_MAX) {
@@ -165,7 +166,7 @@ static int check(struct stream_op *op, struct stream *s, const struct append *a,
         expiry_touch(s, now_ms);
         return answer_closed(op, s);
     }
-    if (r->body.len > 0 && !media_equal(r->content_type, media_text(s->media))) {
+    if (r->body.len > 0 && !media_type_equal(r->content_type, media_text(s->media))) {
         (void)err_set(&op->result.msg, ERR_CONFLICT, "Content-Type differs from the stream's %.*s",
                       (int)s->media->len, s->media->text);
         return op_answer_after(op, s, ERR_CONFLICT);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
+#include "base/media_type.h"
 #include "stream/checkpoint.h"
 #include "stream/expiry.h"
 #include "stream/locate.h"
@@ -53,7 +54,7 @@ static bool is_fork(const struct stream_create_request *r)
 
 static int check_request(const struct stream_create_request *r, struct errmsg *msg)
 {
-    if (r->content_type.len > 0 && !media_valid(r->content_type)) {
+    if (r->content_type.len > 0 && !media_type_valid(r->content_type)) {
         return err_set(msg, ERR_INVALID, "Content-Type is malformed: send type/subtype");
     }
     if (r->expiry.has_ttl && r->expiry.has_expires_at) {
@@ -111,7 +112,7 @@ static const char *difference(const struct stream_op *op, const struct stream *s
     uint64_t ttl_seconds;
     int64_t expires_at_ms;
     resolve_expiry(r, s->fork ? s->fork->source : NULL, &ttl_seconds, &expires_at_ms);
-    if (!media_equal(media_text(c->media), media_text(s->media))) {
+    if (!media_type_equal(media_text(c->media), media_text(s->media))) {
         return "Content-Type";
     }
     if (ttl_seconds != s->ttl_seconds || expires_at_ms != s->expires_at_ms) {
@@ -159,7 +160,7 @@ static int check_source(struct stream_op *op, struct stream *source, int64_t now
     if (code < 0) {
         return err_set(&op->result.msg, ERR_NOTFOUND, "there is no stream to fork of that name");
     }
-    if (!media_equal(media_text(c->media), media_text(source->media))) {
+    if (!media_type_equal(media_text(c->media), media_text(source->media))) {
         return err_set(&op->result.msg, ERR_CONFLICT,
                        "Content-Type differs from the source's %.*s: leave it out to inherit it",
                        (int)source->media->len, source->media->text);

@@ -1,62 +1,11 @@
-/* Syntax by RFC 9110 sections 5.6.2 and 8.3.1. */
+/* A map under a lock; texts are compared byte by byte, since each is kept as it was given. */
 #include "stream/media.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/limits.h"
-
-/* RFC 9110 section 5.6.2. */
-static bool token_char(char c)
-{
-    if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
-        return true;
-    }
-    return c != 0 && strchr("!#$%&'*+-.^_`|~", c) != NULL;
-}
-
-static bool token(struct slice s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        if (!token_char(s.ptr[i])) {
-            return false;
-        }
-    }
-    return s.len > 0;
-}
-
-static struct slice essence(struct slice type)
-{
-    struct slice part = {0};
-    (void)slice_split(&type, ';', &part); /* an empty type has an empty essence */
-    return slice_trim(part);
-}
-
-bool media_valid(struct slice type)
-{
-    if (type.len == 0 || type.len > STREAM_CONTENT_TYPE_BYTES_MAX) {
-        return false;
-    }
-    for (size_t i = 0; i < type.len; i++) {
-        unsigned char c = (unsigned char)type.ptr[i];
-        if (c != '\t' && (c < 0x20 || c > 0x7e)) {
-            return false;
-        }
-    }
-    struct slice rest = essence(type);
-    struct slice main_type;
-    return slice_split(&rest, '/', &main_type) && token(main_type) && token(rest);
-}
-
-bool media_equal(struct slice a, struct slice b)
-{
-    return slice_equal_nocase(essence(a), essence(b));
-}
-
-bool media_json(struct slice type)
-{
-    return media_equal(type, SLICE("application/json"));
-}
+#include "base/media_type.h"
 
 void media_set_init(struct media_set *set)
 {
@@ -90,7 +39,7 @@ static struct media *insert(struct media_set *set, struct slice type, uint64_t h
         return NULL;
     }
     m->refs = 0;
-    m->json = media_json(type);
+    m->json = media_type_is_json(type);
     m->len = (uint16_t)type.len;
     if (type.len > 0) {
         memcpy(m->text, type.ptr, type.len);

@@ -1,6 +1,5 @@
-/* Media types as streams know them: kept as given, compared without parameters and ASCII case
- * (PROTOCOL.md section 9). A set keeps each distinct text once, since millions of streams share a
- * handful. The functions are pure; the set has its own lock and is for any thread. */
+/* The media types of streams, each distinct text once, since millions of streams share a handful. The
+ * set has its own lock and is for any thread. */
 #ifndef ARBE_STREAM_MEDIA_H
 #define ARBE_STREAM_MEDIA_H
 
@@ -10,19 +9,10 @@
 #include "base/map.h"
 #include "base/slice.h"
 
-/* Whether `type` is token "/" token, perhaps with parameters, printable, within the limit. */
-bool media_valid(struct slice type);
-
-/* Whether both name the same media type. */
-bool media_equal(struct slice a, struct slice b);
-
-/* Whether streams of this type are in JSON mode (PROTOCOL.md 9.1). */
-bool media_json(struct slice type);
-
 struct media {
     struct map_node node; /* in the set */
     uint32_t refs;        /* under the set's lock */
-    bool json;            /* media_json of the text */
+    bool json;            /* media_type_is_json of the text */
     uint16_t len;         /* of the text */
     char text[];          /* as given */
 };

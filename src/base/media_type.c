@@ -1,5 +1,7 @@
 /* A scanner that walks over tokens and quoted strings. */
-#include "serve/media.h"
+#include "base/media_type.h"
+
+#include "base/limits.h"
 
 /* RFC 9110 section 5.6.2. */
 static bool is_token_char(char c)
@@ -38,6 +40,13 @@ static void take_space(struct slice *text)
     }
 }
 
+/* A byte of a quoted string (RFC 9110 section 5.6.4), without those beyond ASCII, which mean
+ * nothing certain. */
+static bool is_quoted_char(char c)
+{
+    return c == '\t' || (c >= ' ' && c <= '~');
+}
+
 /* A quoted string after its opening quote. */
 static bool take_quoted(struct slice *text)
 {
@@ -46,6 +55,9 @@ static bool take_quoted(struct slice *text)
             return true;
         }
         if (take_char(text, '\\') && text->len == 0) {
+            return false;
+        }
+        if (!is_quoted_char(text->ptr[0])) {
             return false;
         }
         text->ptr++;
@@ -67,8 +79,11 @@ static bool take_parameter(struct slice *text)
     return take_char(text, '"') ? take_quoted(text) : take_token(text);
 }
 
-bool media_type_is_valid(struct slice text)
+bool media_type_valid(struct slice text)
 {
+    if (text.len > STREAM_CONTENT_TYPE_BYTES_MAX) {
+        return false;
+    }
     if (!take_token(&text) || !take_char(&text, '/') || !take_token(&text)) {
         return false;
     }
@@ -82,4 +97,34 @@ bool media_type_is_valid(struct slice text)
         }
     }
     return true;
+}
+
+/* The type without parameters. */
+static struct slice essence(struct slice type)
+{
+    struct slice part = {NULL, 0};
+
+    (void)slice_split(&type, ';', &part); /* an empty type has an empty essence */
+    return slice_trim(part);
+}
+
+bool media_type_equal(struct slice a, struct slice b)
+{
+    return slice_equal_nocase(essence(a), essence(b));
+}
+
+bool media_type_is_json(struct slice type)
+{
+    return media_type_equal(type, SLICE("application/json"));
+}
+
+bool media_type_is_text(struct slice type)
+{
+    struct slice start = essence(type);
+
+    if (start.len < 5) {
+        return false;
+    }
+    start.len = 5;
+    return slice_equal_nocase(start, SLICE("text/"));
 }
