@@ -23,6 +23,23 @@ struct block *block_try_create(size_t cap)
     return b;
 }
 
+struct block *block_try_grow(struct block *b, size_t cap)
+{
+    struct block *grown;
+
+    assert(cap >= b->cap);
+    assert(__atomic_load_n(&b->refs, __ATOMIC_RELAXED) == 1);
+    if (cap > CAP_MAX) {
+        return NULL;
+    }
+    grown = realloc(b, offsetof(struct block, data) + cap);
+    if (grown == NULL) {
+        return NULL;
+    }
+    grown->cap = (uint32_t)cap;
+    return grown;
+}
+
 struct block *block_ref(struct block *b)
 {
     /* Relaxed: whoever refs already holds a reference, so the block cannot go meanwhile. */

@@ -1,11 +1,12 @@
-/* Growth: a body by length gets min(length, 1 MiB) at first and four times as much whenever
- * that is full, so a client must send a byte for every four that it makes us hold. Chunked
- * bodies double. */
+/* Growth: the first block holds what has already come, 4 KiB at least, and it doubles whenever it
+ * is full, up to the announced length and no further: a client must send a byte for every two that
+ * it makes us hold, and an upload that only announces itself costs 4 KiB. A body that has come
+ * with its head gets its exact size at once. */
 #include "serve/body.h"
 
 #include <assert.h>
 
-#define FIRST_BYTES_MAX (1 * MIB)
+#define FIRST_BYTES_MIN (4 * KIB)
 #define FREE_BYTES_MAX  (4 * KIB) /* not counted: bounded by the cap on connections */
 #define CHUNKED_FIRST   512u
 
@@ -44,8 +45,7 @@ static int charge(struct body *b, struct server *server, uint64_t bytes)
     return 0;
 }
 
-/* Makes the block hold `cap` bytes. Old and new exist side by side while bytes are copied; the
- * budget counts the new one only, since that moment is short. */
+/* Makes the block hold `cap` bytes. */
 static int grow(struct body *b, struct server *server, size_t cap)
 {
     uint64_t counted = cap > FREE_BYTES_MAX ? cap : 0;
@@ -54,17 +54,22 @@ static int grow(struct body *b, struct server *server, size_t cap)
     if (code != 0) {
         return code;
     }
-    struct block *block = block_try_create(cap);
+    struct block *block = b->block == NULL ? block_try_create(cap) : block_try_grow(b->block, cap);
 
     if (block == NULL) {
         return ERR_NOMEM;
     }
-    if (b->len > 0) {
-        memcpy(block->data, b->block->data, b->len);
-    }
-    block_unref(b->block);
     b->block = block;
     return 0;
+}
+
+/* How many bytes a body by length is given room for: see the top of the file. */
+static size_t next_cap(const struct body *b, size_t waiting)
+{
+    uint64_t known = b->len + waiting;
+    uint64_t want = b->len > 0 ? 2 * (uint64_t)b->len : FIRST_BYTES_MIN;
+
+    return min_size(known > want ? known : want, b->declared);
 }
 
 static int feed_length(struct body *b, struct server *server, struct conn *conn)
@@ -78,8 +83,7 @@ static int feed_length(struct body *b, struct server *server, struct conn *conn)
             b->len = b->block->cap;
             continue;
         }
-        uint64_t want = b->len == 0 ? FIRST_BYTES_MAX : (uint64_t)b->len * 4;
-        int code = grow(b, server, min_size(want, b->declared));
+        int code = grow(b, server, next_cap(b, conn_input(conn).len));
 
         if (code != 0) {
             return code;

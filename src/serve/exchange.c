@@ -157,7 +157,7 @@ static void begin_body(struct exchange *x)
     x->unasked = false;
     s->state = SESSION_BODY;
     s->progress = 0;
-    session_set_deadline(s, SESSION_BODY_TIMEOUT_MS);
+    session_set_deadline(s, HTTP_BODY_WINDOW_MS);
     exchange_feed(x);
 }
 

@@ -23,7 +23,8 @@
 #define DRAIN_TIMEOUT_MS   30000
 #define CLOSING_TIMEOUT_MS 60000
 #define BODY_PROGRESS_BYTES_MIN \
-    4096 /* per SESSION_BODY_TIMEOUT_MS: a trickle must not hold the budget */
+    ((uint64_t)HTTP_BODY_BYTES_PER_SECOND_MIN * HTTP_BODY_WINDOW_MS / 1000)
+/* A trickle must not hold the budget for unfinished bodies. */
 #define PIPELINE_OUTPUT_BYTES_MAX (256 * KIB)         /* no further request is begun above it */
 #define CONN_CLOSING_MS           (24 * 3600 * 1000u) /* conn.c's own bound is not by progress */
 #define NEVER                     LOOP_NEVER_MS
@@ -243,13 +244,15 @@ static void head_timed_out(struct session *s)
 static void body_timed_out(struct session *s)
 {
     if (has_progress(s, body_received(&s->exchange->body, &s->conn), BODY_PROGRESS_BYTES_MIN)) {
-        session_set_deadline(s, SESSION_BODY_TIMEOUT_MS);
+        session_set_deadline(s, HTTP_BODY_WINDOW_MS);
         return;
     }
     /* The connection must not write to a body that is about to be freed. */
     conn_read_into(&s->conn, NULL, 0);
     s->exchange->keep = false;
-    problem_answer(s->exchange, 408, SLICE("the request body did not come fast enough"));
+    problem_answer(
+        s->exchange, 408,
+        SLICE("the request body came too slowly; at least 1 KiB per second is expected"));
 }
 
 static void timed_out(struct session *s)

@@ -6,9 +6,6 @@
 
 #include "serve/worker.h"
 
-/* How long a body may take for its next few KiB; 408. */
-#define SESSION_BODY_TIMEOUT_MS 30000
-
 struct exchange;
 
 enum session_state {

@@ -206,6 +206,19 @@ describe('L21: what the server does for health and for its directory', () => {
     });
 
     test('L12: many waiters on one stream and on many', async () => {
+    test('L16: uploads that announce much and send little leave room for writes of others', async () => {
+        const stream = await freshStream();
+        const raws = await Promise.all(Array.from({ length: rounds(1000) }, () => Raw.open(server)));
+        for (const raw of raws) {
+            raw.send(head('POST', stream.path, ['Content-Type: text/plain', 'Content-Length: 60000000']) + 'x');
+        }
+        for (let i = 0; i < 20; i++) {
+            await stream.append('y'.repeat(5000));
+        }
+        assert.equal((await stream.get()).body.length, 100_000);
+        raws.forEach((raw) => raw.destroy());
+    });
+
         const stream = await freshStream();
         const all = await Promise.all(Array.from({ length: rounds(300) }, () => Sse.open(stream, 'now')));
         await stream.append('to all');

@@ -54,6 +54,25 @@ static void test_refuses_what_does_not_fit(void **state)
     assert_null(block_try_create(SIZE_MAX));
 }
 
+/* A block grows with its bytes; what does not fit leaves it as it was. */
+static void test_grows(void **state)
+{
+    struct block *b = block_try_create(3);
+
+    (void)state;
+    assert_non_null(b);
+    memcpy(b->data, "abc", 3);
+    b->len = 3;
+    b = block_try_grow(b, 1 << 20);
+    assert_non_null(b);
+    assert_int_equal(b->cap, 1 << 20);
+    assert_int_equal(b->len, 3);
+    assert_memory_equal(b->data, "abc", 3);
+    assert_null(block_try_grow(b, (size_t)CAP_MAX + 1));
+    assert_int_equal(b->cap, 1 << 20);
+    block_unref(b);
+}
+
 static void *take_and_release(void *context)
 {
     struct block *b = context;
@@ -92,6 +111,7 @@ int main(void)
         cmocka_unit_test(test_begins_empty_with_one_reference),
         cmocka_unit_test(test_last_reference_frees),
         cmocka_unit_test(test_refuses_what_does_not_fit),
+        cmocka_unit_test(test_grows),
         cmocka_unit_test(test_threads_share_a_block),
     };
 

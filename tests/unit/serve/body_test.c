@@ -113,17 +113,75 @@ static void reads_length(void **state)
     }
 }
 
-/* An announced length commits no more than a MiB before bytes come. */
+/* An announced length costs a few KiB, which the budget does not feel; then memory follows what has
+ * come, within twice that. */
 static void trusts_no_length(void **state)
 {
+    static char bytes[6 * MIB];
     struct body b;
 
     (void)state;
-    assert_int_equal(begin(&b, HTTP_BODY_LENGTH, 8 * MIB), 0);
-    assert_int_equal(body_feed(&b, &server, NULL), 0);
-    assert_int_equal(b.block->cap, MIB);
-    assert_int_equal(b.charged, MIB);
+    assert_int_equal(begin(&b, HTTP_BODY_LENGTH, sizeof(bytes)), 0);
+    assert_int_equal(feed(&b, (struct slice){bytes, 1}, 1), 0);
+    assert_int_equal(b.block->cap, 4 * KIB);
+    assert_int_equal(b.charged, 0);
+    for (size_t sent = 1; sent < sizeof(bytes);) {
+        size_t part = sent + 10000 < sizeof(bytes) ? 10000 : sizeof(bytes) - sent;
+
+        assert_int_equal(feed(&b, (struct slice){bytes, part}, 700), 0);
+        sent += part;
+        assert_true(b.block->cap <= 2 * sent + 4 * KIB);
+        assert_true(b.charged == 0 || b.charged == b.block->cap);
+    }
+    assert_true(b.whole);
+    assert_int_equal(b.block->cap, sizeof(bytes));
     body_finish(&b, &server);
+}
+
+/* What has come with the head gets its exact size at once; of a longer body, room for what is
+ * there. */
+static void sizes_by_what_is_there(void **state)
+{
+    static char bytes[16 * KIB];
+    struct body b;
+
+    (void)state;
+    assert_int_equal(begin(&b, HTTP_BODY_LENGTH, 9000), 0);
+    assert_int_equal(feed(&b, (struct slice){bytes, 9000}, 9000), 0);
+    assert_true(b.whole);
+    assert_int_equal(b.block->cap, 9000);
+    body_finish(&b, &server);
+    assert_int_equal(begin(&b, HTTP_BODY_LENGTH, MIB), 0);
+    wire.input = (struct slice){bytes, sizeof(bytes)};
+    assert_int_equal(body_feed(&b, &server, NULL), 0);
+    assert_int_equal(b.block->cap, 32 * KIB);
+    assert_int_equal(b.len, 16 * KIB);
+    body_finish(&b, &server);
+}
+
+/* Ten thousand uploads that announce much and send a byte leave the budget to the others. */
+static void bears_idle_uploads(void **state)
+{
+    static struct body idle[10000];
+    struct body b;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(idle); i++) {
+        assert_int_equal(begin(&idle[i], HTTP_BODY_LENGTH, 8 * MIB), 0);
+        assert_int_equal(feed(&idle[i], SLICE("x"), 1), 0);
+    }
+    assert_int_equal(begin(&b, HTTP_BODY_LENGTH, 5000), 0);
+    for (int i = 0; i < 5; i++) {
+        static const char part[1000];
+
+        assert_int_equal(feed(&b, (struct slice){part, sizeof(part)}, sizeof(part)), 0);
+    }
+    assert_true(b.whole);
+    body_finish(&b, &server);
+    for (size_t i = 0; i < ARRAY_COUNT(idle); i++) {
+        body_finish(&idle[i], &server);
+    }
+    assert_int_equal(atomic_load(&server.body_bytes), 0);
 }
 
 /* Chunks are joined, however the bytes are cut. */
@@ -202,6 +260,7 @@ static void keeps_budget(void **state)
     struct body small;
     struct body one;
     struct body two;
+    static char many[600 * KIB];
 
     (void)state;
     server.body_bytes_total_max = MIB + 1000;
@@ -209,13 +268,14 @@ static void keeps_budget(void **state)
     assert_int_equal(body_feed(&small, &server, NULL), 0);
     assert_int_equal(atomic_load(&server.body_bytes), 0);
     assert_int_equal(begin(&one, HTTP_BODY_LENGTH, 2 * MIB), 0);
-    assert_int_equal(body_feed(&one, &server, NULL), 0);
+    assert_int_equal(feed(&one, (struct slice){many, sizeof(many)}, 64 * KIB), 0);
+    assert_int_equal(one.charged, MIB);
     assert_int_equal(begin(&two, HTTP_BODY_LENGTH, 5000), 0);
-    assert_int_equal(body_feed(&two, &server, NULL), ERR_BUSY);
+    assert_int_equal(feed(&two, (struct slice){many, 5000}, 5000), ERR_BUSY);
     body_finish(&two, &server);
     body_finish(&one, &server);
     assert_int_equal(begin(&two, HTTP_BODY_LENGTH, 5000), 0);
-    assert_int_equal(body_feed(&two, &server, NULL), 0);
+    assert_int_equal(feed(&two, (struct slice){many, 5000}, 5000), 0);
     body_finish(&two, &server);
     body_finish(&small, &server);
     assert_int_equal(atomic_load(&server.body_bytes), 0);
@@ -225,9 +285,14 @@ static void keeps_budget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_length), cmocka_unit_test(trusts_no_length),
-        cmocka_unit_test(reads_chunks), cmocka_unit_test(reads_nothing),
-        cmocka_unit_test(caps_bodies),  cmocka_unit_test(refuses_chunks),
+        cmocka_unit_test(reads_length),
+        cmocka_unit_test(trusts_no_length),
+        cmocka_unit_test(sizes_by_what_is_there),
+        cmocka_unit_test(bears_idle_uploads),
+        cmocka_unit_test(reads_chunks),
+        cmocka_unit_test(reads_nothing),
+        cmocka_unit_test(caps_bodies),
+        cmocka_unit_test(refuses_chunks),
         cmocka_unit_test(keeps_budget),
     };
 
