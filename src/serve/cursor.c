@@ -6,13 +6,14 @@
 #define EPOCH_MS           INT64_C(1728432000000) /* 2024-10-09T00:00:00Z */
 #define INTERVAL_MS        INT64_C(20000)
 #define JITTER_SECONDS_MAX 3600u
+#define CURSOR_MAX         (UINT64_MAX - JITTER_SECONDS_MAX) /* beyond it is garbage */
 
 struct cursor cursor_parse(struct slice text)
 {
     struct cursor cursor = {.given = false};
 
-    /* Beyond what JavaScript counts exactly, a client could not compare cursors itself. */
-    cursor.given = number_parse_u64(text, NUMBER_JS_MAX - JITTER_SECONDS_MAX, false, &cursor.value);
+    /* A cursor is text to its client, so it may be any number that has a successor here. */
+    cursor.given = number_parse_u64(text, CURSOR_MAX, false, &cursor.value);
     return cursor;
 }
 

@@ -12,7 +12,8 @@ struct cursor {
     uint64_t value; /* the interval number */
 };
 
-/* Reads a decoded query value. Never fails: garbage is as good as none. */
+/* Reads a decoded query value. Never fails: garbage is as good as none, and so is a number too
+ * close to 2^64 to have a greater one. */
 struct cursor cursor_parse(struct slice text);
 
 /* The interval of `wall_ms`; 0 before the epoch. */

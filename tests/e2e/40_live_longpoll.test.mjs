@@ -200,9 +200,11 @@ describe('F4, F5: cursors and up-to-date', () => {
             }
         }
         const now = BigInt(Math.floor((Date.now() / 1000 - Date.UTC(2024, 9, 9) / 1000) / 20));
-        const far = String(now + 1_000_000n);
-        const reply = await stream.poll(next, `&cursor=${far}`);
-        assert.ok(BigInt(reply.headers['stream-cursor']) > BigInt(far));
+        for (const far of [now + 1_000_000n, 2n ** 53n - 1n, 2n ** 53n, 2n ** 63n - 1n, 2n ** 63n]) {
+            const reply = await stream.poll(next, `&cursor=${far}`);
+            const given = BigInt(reply.headers['stream-cursor']);
+            assert.ok(given > far, `${given} after ${far}`);
+        }
         const behind = await stream.poll(next, '&cursor=5');
         assert.ok(BigInt(behind.headers['stream-cursor']) >= now - 1n, 'a cursor of long ago gives the present one');
     });

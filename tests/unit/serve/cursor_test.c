@@ -27,7 +27,8 @@ static void ignores_garbage(void **state)
                          " 1",
                          "01",
                          "999999999999999999999999999999",
-                         "9007199254740991"};
+                         "18446744073709551615",
+                         "18446744073709551616"};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
@@ -51,7 +52,13 @@ static void answers_current(void **state)
 /* A client that is not behind gets more than it showed, by 1 to 3600 seconds. */
 static void moves_on(void **state)
 {
-    const char *shown[] = {"5", "6", "1000000"};
+    const char *shown[] = {"5",
+                           "6",
+                           "1000000",
+                           "9007199254740991",
+                           "9223372036854775807",
+                           "9223372036854775808",
+                           "18446744073709548015"};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(shown); i++) {
