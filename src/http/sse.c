@@ -101,13 +101,68 @@ static void append_lines(struct buf *out, struct slice piece, struct line_state 
     }
 }
 
+/* How many bytes of `text` do not belong to a character. */
+static size_t count_strays(struct slice text)
+{
+    size_t count = 0;
+    size_t at = utf8_valid_prefix(text);
+
+    for (; at < text.len; count++) {
+        at++;
+        at += utf8_valid_prefix((struct slice){text.ptr + at, text.len - at});
+    }
+    return count;
+}
+
+/* Makes what was written from `start` on UTF-8, as an event stream must be (HTML section 9.2.5):
+ * each byte that belongs to no character becomes U+FFFD. It works on the lines, which may be joined
+ * from several pieces; what stands between them is ASCII and cuts no character. */
+static void mend_text(struct buf *out, size_t start)
+{
+    static const struct slice replacement = {"\xef\xbf\xbd", 3};
+
+    if (out->failed) {
+        return;
+    }
+    size_t good = utf8_valid_prefix((struct slice){out->ptr + start, out->len - start});
+    size_t from = start + good;
+
+    if (from == out->len) {
+        return;
+    }
+    size_t more = 2 * count_strays((struct slice){out->ptr + from, out->len - from});
+
+    if (buf_reserve(out, more) == NULL) {
+        return;
+    }
+    /* The rest moves to the end of its new room and is taken from there piece by piece. */
+    char *to = out->ptr + from;
+    char *end = out->ptr + out->len + more;
+    char *at = memmove(to + more, to, out->len - from);
+
+    while (at < end) {
+        memcpy(to, replacement.ptr, replacement.len);
+        to += replacement.len;
+        at++;
+        size_t run = utf8_valid_prefix((struct slice){at, (size_t)(end - at)});
+
+        memmove(to, at, run);
+        to += run;
+        at += run;
+    }
+    assert(to == end);
+    buf_advance(out, more);
+}
+
 static void append_text(struct buf *out, const struct slice *pieces, size_t piece_count)
 {
     struct line_state state = {.fresh = true};
+    size_t start = out->len;
 
     for (size_t i = 0; i < piece_count; i++) {
         append_lines(out, pieces[i], &state);
     }
+    mend_text(out, start);
 }
 
 /* Stored messages each end with a comma; the last one makes way for the bracket. */

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 
 enum sse_encoding {
-    SSE_TEXT,   /* text/...: lines as they are */
+    SSE_TEXT,   /* text/...: lines as they are, but for bytes that are not UTF-8: U+FFFD */
     SSE_JSON,   /* application/json: '[', stored bytes without the last comma, ']' */
     SSE_BASE64, /* everything else */
 };

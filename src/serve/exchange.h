@@ -19,6 +19,7 @@ struct live {
     struct stream *stream;       /* referenced; the generation that the first read found */
     struct stream_waiter waiter; /* registered while `waiting` */
     uint64_t at;                 /* position reached */
+    uint64_t seen;               /* SSE: position looked at; beyond `at` stands half a character */
     uint64_t end_ms;             /* SSE: when its life ends */
     uint64_t sent_ms;            /* SSE: when something was last sent */
     uint64_t stalled_ms;         /* SSE: since when the output has not moved */

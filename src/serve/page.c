@@ -76,24 +76,38 @@ static unsigned char byte_before_end(const struct stream_page *page, size_t back
     return 0;
 }
 
+/* The length of the character that `byte` begins; 1 for a byte that begins none. */
+static size_t character_bytes(unsigned char byte)
+{
+    if (byte < 0xc2 || byte > 0xf4) {
+        return 1;
+    }
+    return byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+}
+
 /* How many bytes of a character that is not whole stand at the end. */
 static size_t cut_bytes(const struct stream_page *page)
 {
-    for (size_t back = 1; back < 4 && back < page->bytes; back++) {
+    for (size_t back = 1; back < 4 && back <= page->bytes; back++) {
         unsigned char byte = byte_before_end(page, back);
-        size_t whole = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
 
         if ((byte & 0xc0) != 0x80) {
-            return whole > back ? back : 0;
+            return character_bytes(byte) > back ? back : 0;
         }
     }
     return 0;
 }
 
-void page_trim_character(struct stream_page *page)
+void page_trim_text(struct stream_page *page, bool more)
 {
     size_t cut = cut_bytes(page);
 
+    if (more && page->bytes > 0 && byte_before_end(page, 1) == '\r') {
+        cut = 1;
+    }
+    if (more && cut == page->bytes) {
+        return; /* a page must move its reader on */
+    }
     page->bytes -= cut;
     page->next -= cut;
     for (size_t at = page->piece_count; cut > 0; at--) {

@@ -6,7 +6,11 @@
  * At the tail, the first reader that an append wakes encodes the frame and leaves it with the
  * stream; the others send the same block. A frame is framed as an HTTP chunk once, for all: a
  * size line of fixed width before it, CRLF behind it. HTTP/1.0 readers get the inside of the
- * block. */
+ * block.
+ *
+ * Text whose last character is not whole yet is sent without it; `at` stays before it, and `seen`
+ * says that there is nothing to look for until more bytes come, or the end of the stream, which
+ * sends it as it is. */
 #include "serve/handlers.h"
 
 #include "http/sse.h"
@@ -17,6 +21,7 @@
 #include <stdlib.h>
 
 #define PAGE_BYTES_MAX   (64 * KIB) /* a slow reader gets one event at a time and holds little */
+#define PAGE_BYTES_MIN   8          /* a character or a line end always fits with room to spare */
 #define OUTPUT_BYTES_MAX (64 * KIB) /* queued; above it the reader is not fed until it drains */
 #define STALL_MS         60000      /* a reader that takes nothing for so long is dropped */
 #define FRAME_BYTES_KEPT (1 * MIB)  /* a larger frame's memory is given back */
@@ -29,6 +34,9 @@ uint32_t sse_page_bytes(const struct exchange *x)
 {
     uint32_t page = x->worker->server->config->read_page_bytes;
 
+    if (page < PAGE_BYTES_MIN) {
+        return PAGE_BYTES_MIN;
+    }
     return page < PAGE_BYTES_MAX ? page : PAGE_BYTES_MAX;
 }
 
@@ -189,8 +197,9 @@ static bool send_result(struct exchange *x, bool first)
         finish_stream(x);
         return false;
     }
-    if (x->live.encoding == SSE_TEXT && !page->up_to_date) {
-        page_trim_character(page);
+    x->live.seen = page->next;
+    if (x->live.encoding == SSE_TEXT && !closed) {
+        page_trim_text(page, !page->up_to_date);
     }
     x->live.at = page->next;
     if (page->bytes > 0) {
@@ -285,7 +294,9 @@ static void pump(struct exchange *x)
     bool over = false;
 
     while (conn_output_bytes(&x->session->conn) <= OUTPUT_BYTES_MAX) {
-        live->waiter = (struct stream_waiter){.wake = wake, .from = live->at};
+        uint64_t from = live->seen > live->at ? live->seen : live->at;
+
+        live->waiter = (struct stream_waiter){.wake = wake, .from = from};
         int code = stream_wait(x->worker->engine, live->stream, &live->waiter);
 
         if (code == 0) {

@@ -88,6 +88,53 @@ describe('E: text', () => {
         assert.equal(live.join('').replace(/\n+/g, '\n'), 'a\nb\nevent: control\ndata: x');
     });
 
+    test('E2: no page is cut within CRLF', async () => {
+        for (const before of [65_534, 65_535, 65_536, 131_071]) {
+            const text = `${'x'.repeat(before)}\r\n${'y'.repeat(10)}`;
+            const { live, past } = await bothWays(TEXT, [text]);
+            assert.ok(past.length > 1);
+            assert.equal(past.join(''), asLines(text));
+            assert.equal(live.join(''), asLines(text));
+        }
+        const many = 'line\r\n'.repeat(50_000);
+        assert.equal((await bothWays(TEXT, [many])).past.join(''), asLines(many));
+    });
+
+    test('E2: a character that comes in two appends comes whole', async () => {
+        const stream = await freshStream();
+        const live = await Sse.open(stream, '-1');
+        await live.control();
+        const bytes = Buffer.from('a😀é漢');
+        const starts = [];
+        for (let i = 0; i < bytes.length; i++) {
+            const before = (await stream.head()).next;
+            await stream.append(bytes.subarray(i, i + 1));
+            if ((bytes[i] & 0xc0) !== 0x80) {
+                starts.push(before);
+            }
+        }
+        await live.until('all of it', () => live.events.filter((event) => event.event === 'data')
+            .map((event) => event.data).join('') === 'a😀é漢');
+        for (const event of live.events.filter((one) => one.event === 'control')) {
+            const { streamNextOffset } = JSON.parse(event.data);
+            assert.ok(starts.includes(streamNextOffset) || streamNextOffset === (await stream.head()).next);
+        }
+        // A half that is never completed is shown as such at the end, and to those who come later.
+        await stream.append(Buffer.from([0x62, 0xe2, 0x82]));
+        await live.until('the start', () => live.events.some((event) => event.data === 'b'));
+        const late = await Sse.open(stream, '-1');
+        const { parts, control } = await late.caughtUp();
+        assert.equal(parts.join(''), 'a😀é漢b');
+        assert.ok(control.streamNextOffset < (await stream.head()).next);
+        const rest = await Sse.open(stream, control.streamNextOffset);
+        assert.equal((await rest.control()).streamNextOffset, control.streamNextOffset);
+        await stream.close();
+        for (const sse of [live, late, rest]) {
+            await sse.end();
+            assert.equal(sse.events.filter((event) => event.event === 'data').at(-1).data, '\ufffd\ufffd');
+        }
+    });
+
     test('E4: a line that begins with a space gets one more', async () => {
         const stream = await freshStream(TEXT, ' a\n\n  b\n');
         const sse = await Sse.open(stream, '-1');
@@ -107,6 +154,7 @@ describe('E: text', () => {
         const text = reply.body.toString('latin1');
         assert.equal(text.match(/event: control/g).length, 1);
         assert.match(text, /"streamClosed":true/);
+        assert.ok(reply.body.includes(Buffer.from('a\ufffd\ufffd\ndata:\ufffdb\n')), 'an event stream is UTF-8');
     });
 });
 

@@ -1,11 +1,13 @@
 /* Any bytes as the payload of an event, in up to three pieces, read back by the rules of the HTML
- * standard (section 9.2.6): one event of the right type whose data is the payload, line ends aside.
+ * standard (section 9.2.6): one event of the right type whose data is the payload, line ends and bytes
+ * that are not UTF-8 aside.
  * The first byte picks the encoding, the next two the cuts. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "base/base64.h"
+#include "base/utf8.h"
 #include "http/sse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -20,6 +22,26 @@ static size_t normalise(char *to, struct slice from)
             continue;
         }
         to[len++] = from.ptr[i] == '\r' ? '\n' : from.ptr[i];
+    }
+    return len;
+}
+
+/* `from` with U+FFFD for each byte that belongs to no character. */
+static size_t mend(char *to, struct slice from)
+{
+    size_t len = 0;
+
+    while (from.len > 0) {
+        size_t run = utf8_valid_prefix(from);
+
+        memcpy(to + len, from.ptr, run);
+        len += run;
+        if (run < from.len) {
+            memcpy(to + len, "\xef\xbf\xbd", 3);
+            len += 3;
+            run++;
+        }
+        from = (struct slice){from.ptr + run, from.len - run};
     }
     return len;
 }
@@ -57,7 +79,13 @@ static size_t expected(enum sse_encoding encoding, struct slice payload, char *t
         return base64_encode(to, payload);
     }
     if (encoding == SSE_TEXT) {
-        return normalise(to, payload);
+        char *lines = malloc(payload.len);
+
+        assert(lines != NULL);
+        size_t mended = mend(to, (struct slice){lines, normalise(lines, payload)});
+
+        free(lines);
+        return mended;
     }
     if (payload.ptr[payload.len - 1] == ',') {
         payload.len--;
@@ -72,12 +100,12 @@ static void check(enum sse_encoding encoding, struct slice payload, size_t a, si
 {
     const struct slice pieces[] = {
         {payload.ptr, a}, {payload.ptr + a, b - a}, {payload.ptr + b, payload.len - b}};
-    char *wanted = malloc(payload.len * 2 + 8);
-    char *got = malloc(payload.len * 2 + 8);
+    char *wanted = malloc(payload.len * 3 + 8);
+    char *got = malloc(payload.len * 3 + 8);
     struct buf out;
     size_t len;
 
-    buf_init(&out, payload.len * 8 + 64);
+    buf_init(&out, payload.len * 10 + 64);
     if (wanted != NULL && got != NULL) {
         sse_append_data(&out, encoding, pieces, 3);
         assert(!out.failed);

@@ -161,6 +161,37 @@ static void test_base64_over_pieces(void **state)
     }
 }
 
+/* Bytes of text that belong to no character become U+FFFD, wherever the pieces part. */
+static void test_text_becomes_utf8(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *wanted;
+    } cases[] = {
+        {"\xc3\xa9", "\xc3\xa9"},
+        {"\xc3", "\xef\xbf\xbd"},
+        {"\xff\xfe", "\xef\xbf\xbd\xef\xbf\xbd"},
+        {"a\xe2\x82\nb\xe2\x82\xac\xac"
+         "c",
+         "a\xef\xbf\xbd\xef\xbf\xbd\nb\xe2\x82\xac\xef\xbf\xbd"
+         "c"},
+        {"\xe9t\xe9\r\n\xe9", "\xef\xbf\xbdt\xef\xbf\xbd\n\xef\xbf\xbd"},
+        {"\xc3\r\xa9", "\xef\xbf\xbd\n\xef\xbf\xbd"},
+        {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct slice text = slice_of(cases[i].text);
+
+        for (size_t cut = 0; cut <= text.len; cut++) {
+            struct slice pieces[] = {{text.ptr, cut}, {text.ptr + cut, text.len - cut}};
+
+            expect_data(SSE_TEXT, pieces, 2, slice_of(cases[i].wanted));
+        }
+    }
+}
+
 /* Empty data makes no event. */
 static void test_empty_data_is_nothing(void **state)
 {
@@ -249,15 +280,11 @@ static void test_buffer_too_small(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text_comes_back),
-        cmocka_unit_test(test_no_forged_events),
-        cmocka_unit_test(test_json_is_an_array),
-        cmocka_unit_test(test_base64_over_pieces),
-        cmocka_unit_test(test_empty_data_is_nothing),
-        cmocka_unit_test(test_control),
-        cmocka_unit_test(test_heartbeat),
-        cmocka_unit_test(test_encoding_of),
-        cmocka_unit_test(test_buffer_too_small),
+        cmocka_unit_test(test_text_comes_back),   cmocka_unit_test(test_no_forged_events),
+        cmocka_unit_test(test_json_is_an_array),  cmocka_unit_test(test_base64_over_pieces),
+        cmocka_unit_test(test_text_becomes_utf8), cmocka_unit_test(test_empty_data_is_nothing),
+        cmocka_unit_test(test_control),           cmocka_unit_test(test_heartbeat),
+        cmocka_unit_test(test_encoding_of),       cmocka_unit_test(test_buffer_too_small),
     };
     int failed;
 

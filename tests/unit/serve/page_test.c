@@ -69,37 +69,51 @@ static void leaves_large_ones(void **state)
     buf_finish(&out);
 }
 
-/* A character that is cut apart waits for the next page, in whatever pieces it stands. */
-static void trims_characters(void **state)
+/* A character that is cut apart waits for the next page, in whatever pieces it stands; a CR waits
+ * when it is known that more follows. */
+static void trims_text(void **state)
 {
     static const struct {
         const char *text;
-        size_t kept;
+        size_t kept;      /* at the tail */
+        size_t kept_more; /* when more follows */
     } cases[] = {
-        {"abc", 3},
-        {"ab\xc3\xa9", 4},
-        {"ab\xc3", 2},
-        {"ab\xe2\x82\xac", 5},
-        {"ab\xe2\x82", 2},
-        {"ab\xe2", 2},
-        {"ab\xf0\x9f\x92\xa9", 6},
-        {"ab\xf0\x9f\x92", 2},
-        {"ab\xf0\x9f", 2},
-        {"ab\x80\x80\x80\x80", 6},
-        {"\xe2\x82", 2}, /* nothing would be left */
-        {"\xff", 1},
+        {"abc", 3, 3},
+        {"ab\xc3\xa9", 4, 4},
+        {"ab\xc3", 2, 2},
+        {"ab\xe2\x82\xac", 5, 5},
+        {"ab\xe2\x82", 2, 2},
+        {"ab\xe2", 2, 2},
+        {"ab\xf0\x9f\x92\xa9", 6, 6},
+        {"ab\xf0\x9f\x92", 2, 2},
+        {"ab\xf0\x9f", 2, 2},
+        {"ab\x80\x80\x80\x80", 6, 6},
+        {"ab\r\xf0\x9f", 3, 3},
+        {"\xe2\x82", 0, 2}, /* a page must move its reader on */
+        {"\x82", 1, 1},
+        {"\xff", 1, 1}, /* begins nothing */
+        {"ab\xc1", 3, 3},
+        {"ab\r", 3, 2},
+        {"ab\r\n", 4, 4},
+        {"ab\r\r", 4, 3},
+        {"\r", 1, 1},
+        {"", 0, 0},
     };
 
     (void)state;
-    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        for (size_t cut = 0; cut <= strlen(cases[i].text); cut++) {
-            struct made m;
-            struct stream_page *page = make(&m, cases[i].text, cut, false);
+    for (size_t i = 0; i < 2 * ARRAY_COUNT(cases); i++) {
+        const char *text = cases[i / 2].text;
+        bool more = i % 2 != 0;
+        size_t kept = more ? cases[i / 2].kept_more : cases[i / 2].kept;
 
-            page_trim_character(page);
-            assert_int_equal(page->bytes, cases[i].kept);
-            assert_int_equal(page->next, 100 + cases[i].kept);
-            assert_int_equal(m.pieces[0].len + m.pieces[1].len, cases[i].kept);
+        for (size_t cut = 0; cut <= strlen(text); cut++) {
+            struct made m;
+            struct stream_page *page = make(&m, text, cut, false);
+
+            page_trim_text(page, more);
+            assert_int_equal(page->bytes, kept);
+            assert_int_equal(page->next, 100 + kept);
+            assert_int_equal(m.pieces[0].len + m.pieces[1].len, kept);
         }
     }
 }
@@ -109,7 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(makes_bodies),
         cmocka_unit_test(leaves_large_ones),
-        cmocka_unit_test(trims_characters),
+        cmocka_unit_test(trims_text),
     };
 
     return UNIT_RUN(tests);
