@@ -20,19 +20,38 @@ void problem_begin(struct exchange *x, int status)
     reply_literal(x, SLICE("Content-Type"), SLICE("application/problem+json"));
 }
 
-void problem_send(struct exchange *x, int status, struct slice detail)
+/* The document, in the caller's memory. */
+static struct slice compose(char memory[static DOCUMENT_BYTES_MAX], int status, struct slice detail)
 {
-    char memory[DOCUMENT_BYTES_MAX];
     struct buf document;
 
-    buf_init_fixed(&document, memory, sizeof(memory));
+    buf_init_fixed(&document, memory, DOCUMENT_BYTES_MAX);
     problem_format(&document, status, detail);
     if (document.failed) {
         /* A sentence that does not fit is replaced by the plain one. */
-        buf_init_fixed(&document, memory, sizeof(memory));
+        buf_init_fixed(&document, memory, DOCUMENT_BYTES_MAX);
         problem_format(&document, status, slice_of(http_status_reason(status)));
     }
-    reply_send(x, buf_slice(&document));
+    return buf_slice(&document);
+}
+
+void problem_send(struct exchange *x, int status, struct slice detail)
+{
+    char memory[DOCUMENT_BYTES_MAX];
+
+    reply_send(x, compose(memory, status, detail));
+}
+
+struct slice problem_unasked(struct worker *w, int status, struct slice detail)
+{
+    struct exchange x = {.worker = w, .body = {.whole = true}};
+    char memory[DOCUMENT_BYTES_MAX];
+    struct slice document = compose(memory, status, detail);
+
+    problem_begin(&x, status);
+    reply_end_head(&x, document.len);
+    buf_append(&w->out, document);
+    return w->out.failed ? (struct slice){NULL, 0} : buf_slice(&w->out);
 }
 
 void problem_answer(struct exchange *x, int status, struct slice detail)

@@ -17,6 +17,10 @@ void problem_send(struct exchange *x, int status, struct slice detail);
 /* Both in one. */
 void problem_answer(struct exchange *x, int status, struct slice detail);
 
+/* A whole answer to a request that was not read, after which the connection ends; empty when memory
+ * is out. It stands in the worker's output buffer. */
+struct slice problem_unasked(struct worker *w, int status, struct slice detail);
+
 /* Answers with the status of an error code and the sentence in `msg`, or the code's own when
  * that is empty or would tell of the server's inside. */
 void problem_answer_code(struct exchange *x, int code, const struct errmsg *msg);

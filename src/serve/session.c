@@ -16,18 +16,21 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define HEAD_TIMEOUT_MS    10000
 #define IDLE_TIMEOUT_MS    60000
+#define REFUSED_TIMEOUT_MS 2000 /* for the request that a refusal is sent to */
 #define DRAIN_TIMEOUT_MS   30000
 #define CLOSING_TIMEOUT_MS 60000
+/* A trickle must not hold the budget for unfinished bodies. */
 #define BODY_PROGRESS_BYTES_MIN \
     ((uint64_t)HTTP_BODY_BYTES_PER_SECOND_MIN * HTTP_BODY_WINDOW_MS / 1000)
-/* A trickle must not hold the budget for unfinished bodies. */
 #define PIPELINE_OUTPUT_BYTES_MAX (256 * KIB)         /* no further request is begun above it */
 #define CONN_CLOSING_MS           (24 * 3600 * 1000u) /* conn.c's own bound is not by progress */
 #define NEVER                     LOOP_NEVER_MS
+#define TOO_MANY                  "too many connections are open; try again shortly"
 
 static void free_now(struct task *task)
 {
@@ -124,7 +127,7 @@ static bool step_head(struct session *s)
     if (used == 0) {
         if (!s->head_started) {
             s->head_started = true;
-            session_set_deadline(s, HEAD_TIMEOUT_MS);
+            session_set_deadline(s, s->refused ? REFUSED_TIMEOUT_MS : HEAD_TIMEOUT_MS);
         }
         return false;
     }
@@ -136,7 +139,7 @@ static bool step_head(struct session *s)
     } else if (w->draining) {
         refuse(s, 503, "the server is shutting down; try again shortly");
     } else if (s->refused) {
-        refuse(s, 503, "too many connections are open; try again shortly");
+        refuse(s, 503, TOO_MANY);
     } else {
         enter(s, SESSION_BUSY, NEVER);
         exchange_begin(s, input, (size_t)used);
@@ -235,7 +238,7 @@ static void head_timed_out(struct session *s)
         session_set_deadline(s, IDLE_TIMEOUT_MS);
     } else if (s->head_started && conn_output_bytes(&s->conn) == 0) {
         s->worker->request.method = HTTP_OTHER;
-        refuse(s, 408, "the request head did not come within 10 seconds");
+        refuse(s, 408, "the request head did not come in time");
     } else {
         session_drop(s);
     }
@@ -319,18 +322,33 @@ static const struct conn_handler handler = {
     .closed = on_closed,
 };
 
-/* Above the cap a client is told so; far above it, even that costs too much. */
+/* Above the cap a client is told so in answer to its request; far above it, at once, and nobody waits
+ * for what it says. */
 static bool admit(struct server *server, bool *ret_refused)
 {
     unsigned max = server->config->connection_count_max;
     unsigned open = atomic_fetch_add(&server->connections, 1);
 
     *ret_refused = open >= max;
-    if (open < max + max / 16 + 16) {
+    if (open < max + HTTP_REFUSED_CONNECTIONS(max)) {
         return true;
     }
     atomic_fetch_sub(&server->connections, 1);
     return false;
+}
+
+/* Sends a refusal into a new socket, which has room for it, and closes. What has come already is read,
+ * since closing upon unread bytes is a reset, which may overtake the answer. */
+static void turn_away(struct worker *w, int fd)
+{
+    char away[16 * KIB];
+    struct slice answer = problem_unasked(w, 503, SLICE(TOO_MANY));
+
+    /* Who has gone already, or sends more, loses the answer and nothing else. */
+    (void)send(fd, answer.ptr, answer.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)shutdown(fd, SHUT_WR);
+    (void)recv(fd, away, sizeof(away), MSG_DONTWAIT);
+    (void)close(fd);
 }
 
 void session_accept(struct worker *w, int fd)
@@ -338,7 +356,7 @@ void session_accept(struct worker *w, int fd)
     bool refused = false;
 
     if (!admit(w->server, &refused)) {
-        (void)close(fd); /* a socket without data has nothing to lose */
+        turn_away(w, fd);
         return;
     }
     struct session *s = calloc(1, sizeof(*s));
@@ -359,7 +377,7 @@ void session_accept(struct worker *w, int fd)
     w->session_count++;
     list_init(&s->link);
     list_append(&w->sessions, &s->link);
-    enter(s, SESSION_HEAD, IDLE_TIMEOUT_MS);
+    enter(s, SESSION_HEAD, refused ? REFUSED_TIMEOUT_MS : IDLE_TIMEOUT_MS);
 }
 
 void session_drain(struct session *s)

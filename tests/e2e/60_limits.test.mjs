@@ -125,6 +125,40 @@ describe('L5: descriptors and connections', () => {
         });
     });
 
+    test('L5: above --max-connections everybody is told so with 503, and nobody is reset', async (t) => {
+        const own = await serverFor(t, ['--max-connections', '10']);
+        const holders = await Promise.all(Array.from({ length: 10 }, () => Raw.open(own)));
+        for (const raw of holders) {
+            raw.send(head('HEAD', '/v1/stream/x'));
+            assert.equal((await raw.response('HEAD')).status, 404);
+        }
+        // A few are answered as any request is, the many beyond those at once.
+        const open = [];
+        for (let i = 0; i < rounds(300); i++) {
+            const raw = await Raw.open(own);
+            raw.send(head('PUT', '/v1/stream/x', ['Content-Type: text/plain', 'Content-Length: 1']) + 'x');
+            open.push(raw);
+        }
+        for (const raw of open) {
+            const reply = await raw.response();
+            assert.equal(reply.status, 503);
+            assert.equal(reply.headers['retry-after'], '1');
+            assert.match(reply.headers.connection, /close/i);
+            assert.match(reply.json().detail, /too many connections/);
+        }
+        // Those that ask for nothing are closed, so that they do not keep others from being told.
+        const silent = await Raw.open(own);
+        assert.equal((await silent.rest()).toString('latin1').replace(/^HTTP\/1.1 503 [^]*$/, ''), '');
+        [...holders, ...open, silent].forEach((raw) => raw.destroy());
+        await eventually('room again', async () => {
+            const raw = await Raw.open(own);
+            raw.send(head('HEAD', '/v1/stream/x'));
+            const { status } = await raw.response('HEAD');
+            raw.destroy();
+            return status === 404;
+        });
+    });
+
     test('L5: streams cost no descriptor, connections one each, and none leaks', async () => {
         const before = fdCount(server);
         const raw = await Raw.open(server);
