@@ -37,7 +37,9 @@ static bool due(const struct stream *s, int64_t now_ms)
 
 static int absence(const struct stream *s)
 {
-    return s->staged.life == LIFE_SOFT || s->staged.fork_refs > 0 ? ERR_GONE : ERR_NOTFOUND;
+    bool kept = s->staged.life == LIFE_SOFT ||
+                (s->staged.life == LIFE_ALIVE && s->staged.fork_refs > 0);
+    return kept ? ERR_GONE : ERR_NOTFOUND;
 }
 
 int expiry_check(struct stream *s, int64_t now_ms, int *ret_removal)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
+#include "stream/checkpoint.h"
 #include "stream/core.h"
 #include "stream/expiry.h"
 #include "stream/view.h"
@@ -193,15 +194,47 @@ static int take_placeholder(struct engine *e, struct slice name, struct stream *
 }
 
 /* Sources have lower ids than their forks, so the descent ends even in a damaged catalog;
- * FORK_DEPTH_MAX bounds it in a sound one. */
+ * FORK_DEPTH_MAX bounds it in a sound one. ERR_NOTFOUND when there is one no more. */
 static int load_source(struct engine *e, const struct stream_meta *m, struct stream **ret_source)
 {
-    *ret_source = NULL;
-    if (m->source_id == 0) {
-        return 0;
+    struct stream *source = NULL;
+    int code = 0;
+    if (m->source_id != 0) {
+        code = m->source_id < m->id ? load_id(e, m->source_id, &source) : ERR_CORRUPT;
     }
-    int code = m->source_id < m->id ? load_id(e, m->source_id, ret_source) : ERR_CORRUPT;
-    return code == ERR_NOTFOUND ? ERR_CORRUPT : code;
+    if (code == 0 && source && e->replay && source->visible.life == LIFE_GONE) {
+        stream_unref(source);
+        code = ERR_NOTFOUND;
+    }
+    if (code == 0) {
+        *ret_source = source;
+    }
+    return code;
+}
+
+/* A fork without its source is damage, except in recovery: a checkpoint took the source when it
+ * was gone already, and not the fork, with which it went. Then the fork's deletion is still to be
+ * replayed; nothing of the fork is needed until then but that the next checkpoint drops it. */
+static bool orphaned(const struct engine *e, struct catalog_stream *cs)
+{
+    if (!e->replay) {
+        return false;
+    }
+    cs->meta.source_id = 0;
+    cs->meta.tail = 0;
+    cs->extent_count = 0;
+    cs->producer_count = 0;
+    return true;
+}
+
+/* It is there for its name and its id, until the next checkpoint. */
+static void entomb(struct stream *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->staged.life = LIFE_GONE;
+    s->visible.life = LIFE_GONE;
+    checkpoint_mark(s);
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* One attempt; ERR_AGAIN when a compaction came between. */
@@ -210,13 +243,18 @@ static int load_once(struct engine *e, stream_id id, struct stream *given,
 {
     uint64_t generation = atomic_load(&e->extent_generation);
     struct catalog_stream cs;
-    struct stream *source;
+    struct stream *source = NULL;
     struct stream *s;
+    bool orphan = false;
     int code = e->store->ops->load(e->store, id, &cs);
     if (code < 0) {
         return code;
     }
     code = load_source(e, &cs.meta, &source);
+    if (code == ERR_NOTFOUND) {
+        orphan = orphaned(e, &cs);
+        code = orphan ? 0 : ERR_CORRUPT;
+    }
     if (code < 0) {
         goto finish_loaded;
     }
@@ -225,6 +263,9 @@ static int load_once(struct engine *e, stream_id id, struct stream *given,
         goto unref_source;
     }
     code = settle(e, s, &cs, source, generation);
+    if (code == 0 && orphan) {
+        entomb(s);
+    }
     if (code == 0) {
         *ret_stream = s;
         goto unref_source;

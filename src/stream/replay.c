@@ -11,6 +11,9 @@
  *   - What a record does to other streams, the fork counts of sources and the end of ancestors,
  *     goes by each of their own `applied`, whatever becomes of the stream that the record is
  *     about.
+ *   - A stream of the catalog whose source is not there is gone as well, though its deletion comes
+ *     only later in the log: the checkpoint took the source after it, and the stream before
+ *     (load.c).
  *
  * Everything replayed is durable: staged and visible state change together. */
 #include "stream/replay.h"
@@ -98,7 +101,7 @@ static int find(struct engine *e, stream_id id, log_pos end, struct stream **ret
     if (code < 0) {
         return code;
     }
-    if (s->applied >= end) {
+    if (s->applied >= end || s->visible.life == LIFE_GONE) {
         stream_unref(s);
         s = NULL;
     }

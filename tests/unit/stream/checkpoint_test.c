@@ -17,8 +17,16 @@ static int adds_left; /* until one fails; below 0: none does */
 static unsigned added_count;
 static stream_id last_id;
 
+static void (*meanwhile)(void); /* called between the first stream and the second */
+
 static int fragile_add(struct checkpoint *c, const struct checkpoint_item *item)
 {
+    if (meanwhile) {
+        void (*now)(void) = meanwhile;
+        meanwhile = NULL;
+        now();
+    }
+
     if (adds_left == 0) {
         return ERR_NOSPC;
     }
@@ -144,6 +152,36 @@ static void test_dropped(void **state)
     assert_int_equal(rig_head(&rig, "a"), ERR_NOTFOUND);
 }
 
+static void delete_fork(void)
+{
+    assert_int_equal(rig_delete(&rig, "fork"), 0);
+}
+
+/* A source that goes with its fork while a checkpoint is taken may be dropped by it while the fork
+ * is not: after a crash both are gone all the same, and the fork's name is free. */
+static void test_cascade_meanwhile(void **state)
+{
+    (void)state;
+    assert_int_equal(rig_put(&rig, "first", TEXT, "1"), 0);
+    assert_int_equal(rig_put(&rig, "source", TEXT, "s"), 0);
+    assert_int_equal(rig_fork(&rig, "fork", "source"), 0);
+    assert_int_equal(rig_post_body(&rig, "fork", TEXT, "f"), 0);
+    assert_int_equal(run_checkpoint(), 0);
+    assert_int_equal(rig_post_body(&rig, "first", TEXT, "2"), 0);
+    assert_int_equal(rig_delete(&rig, "source"), 0);
+    meanwhile = delete_fork;
+    assert_int_equal(run_checkpoint(), 0);
+    for (int i = 0; i < 2; i++) {
+        rig_reopen(&rig, false);
+        assert_int_equal(rig_head(&rig, "source"), ERR_NOTFOUND);
+        assert_int_equal(rig_head(&rig, "fork"), ERR_NOTFOUND);
+        assert_int_equal(run_checkpoint(), 0);
+    }
+    assert_int_equal(rig_put(&rig, "fork", TEXT, "new"), 0);
+    rig_expect(&rig, "fork", "new");
+    rig_expect(&rig, "first", "12");
+}
+
 /* Saved bytes stay in memory within the budget; those that are read outlive those that are not. */
 static void test_cache(void **state)
 {
@@ -266,9 +304,10 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_rig, close_rig)
     const struct CMUnitTest tests[] = {
-        TEST(test_dirty),      TEST(test_not_durable), TEST(test_failure),
-        TEST(test_dropped),    TEST(test_cache),       TEST(test_partial_chunk),
-        TEST(test_compaction), TEST(test_forgotten),   TEST(test_memory_mode),
+        TEST(test_dirty),         TEST(test_not_durable),       TEST(test_failure),
+        TEST(test_dropped),       TEST(test_cascade_meanwhile), TEST(test_cache),
+        TEST(test_partial_chunk), TEST(test_compaction),        TEST(test_forgotten),
+        TEST(test_memory_mode),
     };
     return UNIT_RUN(tests);
 }
