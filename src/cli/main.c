@@ -20,7 +20,7 @@ static const struct command commands[] = {
 static void print_help(FILE *out)
 {
     (void)fprintf(out,
-                  "arbe keeps the threads that people and agents share, as durable streams.\n\n"
+                  "arbe serves durable streams: append-only, followed live, over plain HTTP.\n\n"
                   "Usage: arbe COMMAND [FLAG...]\n\nCommands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         (void)fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);

@@ -151,7 +151,7 @@ static int check(const struct settings *settings, struct errmsg *msg)
         return err_set(
             msg, ERR_INVALID,
             "--listen: \"%.60s\" is not good: it takes HOST:PORT, where HOST is a numeric "
-            "address or localhost, such as 127.0.0.1:4437 or [::1]:4437",
+            "address or localhost and PORT is 0 to 65535, such as 127.0.0.1:4437 or [::1]:4437",
             settings->listen);
     }
     if (settings->secret_file == NULL && !settings->insecure &&
