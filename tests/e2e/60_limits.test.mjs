@@ -206,6 +206,19 @@ describe('L16: slow and silent clients', { concurrency: true }, () => {
         raws.forEach((raw) => raw.destroy());
     });
 
+    test('L16: uploads that announce much and send little leave room for writes of others', async () => {
+        const stream = await freshStream();
+        const raws = await Promise.all(Array.from({ length: rounds(1000) }, () => Raw.open(server)));
+        for (const raw of raws) {
+            raw.send(head('POST', stream.path, ['Content-Type: text/plain', 'Content-Length: 60000000']) + 'x');
+        }
+        for (let i = 0; i < 20; i++) {
+            await stream.append('y'.repeat(5000));
+        }
+        assert.equal((await stream.get()).body.length, 100_000);
+        raws.forEach((raw) => raw.destroy());
+    });
+
     test('L16: a head that never ends is cut off by time, however steadily it drips', { timeout: 120_000 }, async () => {
         const silent = await Raw.open(server);
         silent.send('GET /v1/stream/x HTTP/1.1\r\nHost: x\r\n');
@@ -240,19 +253,6 @@ describe('L21: what the server does for health and for its directory', () => {
     });
 
     test('L12: many waiters on one stream and on many', async () => {
-    test('L16: uploads that announce much and send little leave room for writes of others', async () => {
-        const stream = await freshStream();
-        const raws = await Promise.all(Array.from({ length: rounds(1000) }, () => Raw.open(server)));
-        for (const raw of raws) {
-            raw.send(head('POST', stream.path, ['Content-Type: text/plain', 'Content-Length: 60000000']) + 'x');
-        }
-        for (let i = 0; i < 20; i++) {
-            await stream.append('y'.repeat(5000));
-        }
-        assert.equal((await stream.get()).body.length, 100_000);
-        raws.forEach((raw) => raw.destroy());
-    });
-
         const stream = await freshStream();
         const all = await Promise.all(Array.from({ length: rounds(300) }, () => Sse.open(stream, 'now')));
         await stream.append('to all');
