@@ -3,7 +3,8 @@
  *     STREAM_EXTENTS_SMALL_MAX extents of a tier or below stand in a row, the row becomes one
  *     extent, or several of EXTENT_BYTES_MAX. The lowest such tier goes first, so a byte is
  *     rewritten about once per tier, whatever the number of checkpoints, and between two large
- *     extents there are never many small ones.
+ *     extents there are never many small ones. An extent is not small either when it has half of
+ *     the marks that one may have, RUN_MARKS_BYTES_MAX: two of these would not make one.
  *   - Packs of which less than half is live, and small packs by the same rule of tiers, with all
  *     packs of a tier taken for a row. Each of their extents moves as it is.
  *
@@ -227,12 +228,17 @@ static int collect_extent(void *context, stream_id id, const struct extent *e)
 
 /* Merging small extents. */
 
+static bool is_small(const struct extent *e, uint64_t size)
+{
+    return e->len < size && e->marks_len < RUN_MARKS_BYTES_MAX / 2;
+}
+
 /* The first row of more than STREAM_EXTENTS_SMALL_MAX extents under `size`; its length, 0: none. */
 static size_t find_row(const struct owned_list *l, uint64_t size, size_t *ret_first)
 {
     size_t first = 0;
     for (size_t i = 0; i <= l->count; i++) {
-        if (i < l->count && l->items[i].extent.len < size) {
+        if (i < l->count && is_small(&l->items[i].extent, size)) {
             continue;
         }
         if (i - first > STREAM_EXTENTS_SMALL_MAX) {
@@ -249,15 +255,19 @@ static int move_row(struct round *r, const struct owned *row, size_t count)
 {
     size_t first = 0;
     uint64_t len = 0;
+    uint64_t marks_len = 0;
     int rc = 0;
     for (size_t i = 0; i <= count && rc == 0; i++) {
-        if (i < count && len + row[i].extent.len <= EXTENT_BYTES_MAX) {
+        if (i < count && len + row[i].extent.len <= EXTENT_BYTES_MAX &&
+            marks_len + row[i].extent.marks_len <= RUN_MARKS_BYTES_MAX) {
             len += row[i].extent.len;
+            marks_len += row[i].extent.marks_len;
             continue;
         }
         rc = i - first > 1 ? move_group(r, row + first, i - first) : 0;
         first = i;
         len = i < count ? row[i].extent.len : 0;
+        marks_len = i < count ? row[i].extent.marks_len : 0;
     }
     return rc;
 }

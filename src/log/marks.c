@@ -2,6 +2,7 @@
 #include "log/marks.h"
 
 #include "base/err.h"
+#include "base/limits.h"
 
 size_t marks_put(void *at, uint64_t len, bool append_end)
 {
@@ -13,7 +14,8 @@ bool marks_next(struct bytes_reader *r, uint64_t *ret_len, bool *ret_append_end)
     if (r->failed || r->at == r->end) {
         return false;
     }
-    uint64_t mark = bytes_read_varint(r);
+    /* One byte is what the many marks of many small messages have. */
+    uint64_t mark = *r->at < 0x80 ? *r->at++ : bytes_read_varint(r);
     if (r->failed) {
         return false;
     }
@@ -61,4 +63,31 @@ struct marks_cut marks_cut_at(struct slice marks, uint64_t limit)
         cut.floor_marks = cut.ceiling_marks;
     }
     return cut;
+}
+
+struct marks_run marks_fit(struct slice marks, uint64_t bytes_max, size_t marks_max)
+{
+    struct bytes_reader r = reader_over(marks);
+    struct marks_run run = {0};
+    uint64_t len;
+    bool append_end;
+    while (marks_next(&r, &len, &append_end)) {
+        size_t marks_len = (size_t)((const char *)r.at - marks.ptr);
+        if (len > bytes_max - run.len || marks_len > marks_max) {
+            break;
+        }
+        run.len += len;
+        run.marks_len = marks_len;
+    }
+    return run;
+}
+
+struct marks_run marks_first_run(struct slice marks)
+{
+    struct marks_run run = marks_fit(marks, EXTENT_BYTES_MAX, RUN_MARKS_BYTES_MAX);
+    if (run.marks_len == 0) {
+        struct marks_cut one = marks_cut_at(marks, 0);
+        run = (struct marks_run){one.ceiling, one.ceiling_marks};
+    }
+    return run;
 }

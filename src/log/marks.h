@@ -4,7 +4,8 @@
  * pack.
  *
  * Whoever needs a boundary walks the marks from the start of the run: a page is cut only between
- * messages, and a sub-offset fork ends at the next append (PROTOCOL.md 4.2). Pure. */
+ * messages, and a sub-offset fork ends at the next append (PROTOCOL.md 4.2). That is cheap since
+ * runs are short: RUN_MARKS_BYTES_MAX bytes of marks at most. Pure. */
 #ifndef ARBE_LOG_MARKS_H
 #define ARBE_LOG_MARKS_H
 
@@ -30,5 +31,18 @@ struct marks_cut {
 /* Finds the cut for `limit` bytes into the run; floor equals limit exactly when limit is itself a
  * boundary. Linear in the marks before it. */
 struct marks_cut marks_cut_at(struct slice marks, uint64_t limit);
+
+/* How much of a long run a short one may take: the most messages with at most RUN_MARKS_BYTES_MAX
+ * bytes of marks and EXTENT_BYTES_MAX bytes of data, but at least one message. */
+struct marks_run {
+    uint64_t len;     /* bytes of data */
+    size_t marks_len; /* bytes of marks */
+};
+
+/* The short run that `marks`, which are valid and not empty, begin with. Linear in that. */
+struct marks_run marks_first_run(struct slice marks);
+
+/* The same, but none when the first message exceeds `bytes_max` or `marks_max`. */
+struct marks_run marks_fit(struct slice marks, uint64_t bytes_max, size_t marks_max);
 
 #endif

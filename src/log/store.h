@@ -17,7 +17,7 @@ struct checkpoint_range {
     uint64_t start;             /* offset in the stream */
     const struct slice *pieces; /* the bytes in order: at most EXTENT_BYTES_MAX, or one message */
     size_t piece_count;
-    struct slice marks; /* message lengths, see record_append */
+    struct slice marks; /* message lengths, see record_append; at most RUN_MARKS_BYTES_MAX */
 };
 
 /* One dirty stream, as it durably is at this moment. Everything lives until the call returns. */

@@ -13,8 +13,6 @@
 #include "stream/op.h"
 #include "stream/view.h"
 
-#define ADOPT_BYTES_MIN (16u * KIB) /* a smaller body is copied */
-
 /* What an append needs from step to step. */
 struct append {
     struct message_batch batch;
@@ -192,13 +190,6 @@ static int check(struct stream_op *op, struct stream *s, const struct append *a,
     return over_budget(s, a->batch.body.len) ? op_answer(op, ERR_BUSY) : STREAM_PENDING;
 }
 
-/* The block that the tail may keep instead of a copy: not one that is mostly something else. */
-static struct block *adoptable(const struct message_batch *b)
-{
-    bool worth = b->block && b->body.len >= ADOPT_BYTES_MIN && b->body.len >= b->block->cap / 2;
-    return worth ? b->block : NULL;
-}
-
 static int plan_producer(struct append_plan *plan, struct stream *s, struct producer *known,
                          const struct record_producer *p, int64_t now_ms)
 {
@@ -239,8 +230,8 @@ static int make_plan(struct append_plan *plan, struct stream_op *op, struct stre
         !(plan->closer = stream_closer_create(&r->producer))) {
         return ERR_NOMEM;
     }
-    if (b->body.len > 0 &&
-        tail_prepare(&s->tail, b->body.len, b->marks.len, adoptable(b), &plan->room) < 0) {
+    struct tail_body body = message_body(b);
+    if (b->body.len > 0 && tail_prepare(&s->tail, &body, &plan->room) < 0) {
         return ERR_NOMEM;
     }
     return r->producer.id.len > 0 ? plan_producer(plan, s, known, &r->producer, now_ms) : 0;
@@ -281,7 +272,8 @@ static void commit(struct append_plan *plan, struct stream *s, const struct mess
                    log_pos end)
 {
     if (b->body.len > 0) {
-        tail_add(&s->tail, &plan->room, s->staged.tail, b->body, b->marks);
+        struct tail_body body = message_body(b);
+        tail_add(&s->tail, &plan->room, s->staged.tail, &body);
         atomic_fetch_add(&s->engine->hot_bytes, b->body.len);
     }
     if (plan->closer) {
@@ -355,6 +347,14 @@ static int append_run(struct stream_op *op)
     return code;
 }
 
+static void prepare_body(struct stream_op *op)
+{
+    const struct stream_append_request *r = &op->append;
+    struct append *a = op->scratch;
+    a->bad_body = message_prepare(&a->batch, op->stream->media->json, r->body, r->body_block, false,
+                                  &a->why);
+}
+
 /* Everything about the request that no state decides, before any lock is taken. */
 static int append_prepare(struct stream_op *op)
 {
@@ -369,10 +369,10 @@ static int append_prepare(struct stream_op *op)
     op->scratch = a;
     op->step = append_run;
     a->invalid = check_request(r, &op->result.msg);
-    if (a->invalid == 0 && r->body.len > 0) {
-        a->bad_body = message_prepare(&a->batch, op->stream->media->json, r->body, r->body_block,
-                                      false, &a->why);
+    if (a->invalid < 0 || r->body.len == 0) {
+        return OP_NEXT;
     }
+    prepare_body(op);
     return OP_NEXT;
 }
 

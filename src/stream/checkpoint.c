@@ -92,6 +92,9 @@ static int save(struct saving *saving, struct checkpoint *c)
         checkpoint_mark(s);
     }
     pthread_mutex_unlock(&s->lock);
+    if (code == 0) {
+        code = snapshot_join(&snap);
+    }
     if (code == 0 && !snap.empty) {
         code = checkpoint_add(c, &snap.item);
         saving->dropped = snap.item.dropped;
@@ -236,13 +239,26 @@ void checkpoint_extent_added(void *context, stream_id id, const struct extent *x
     stream_unref(s);
 }
 
+/* The first extent that begins at `start` or behind it. */
+static size_t find_extent(const struct stream *s, uint64_t start)
+{
+    size_t low = 0;
+    size_t high = s->extent_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (s->extents[middle].start < start) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
 /* Puts `x` in the place of the extents that exactly cover it. */
 static void replace(struct stream *s, const struct extent *x)
 {
-    size_t first = 0;
-    while (first < s->extent_count && s->extents[first].start < x->start) {
-        first++;
-    }
+    size_t first = find_extent(s, x->start);
     size_t last = first;
     uint64_t at = x->start;
     while (last < s->extent_count && at < x->start + x->len && s->extents[last].start == at) {
@@ -253,6 +269,9 @@ static void replace(struct stream *s, const struct extent *x)
         return;
     }
     s->extents[first] = *x;
+    if (last == first + 1) {
+        return;
+    }
     memmove(s->extents + first + 1, s->extents + last,
             (s->extent_count - last) * sizeof(s->extents[0]));
     s->extent_count -= last - first - 1;

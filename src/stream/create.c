@@ -14,8 +14,7 @@
 #include "stream/op.h"
 #include "stream/view.h"
 
-#define DEFAULT_TYPE    SLICE("application/octet-stream")
-#define ADOPT_BYTES_MIN (16u * KIB) /* a smaller body is copied */
+#define DEFAULT_TYPE SLICE("application/octet-stream")
 
 /* What a creation needs from step to step. */
 struct create {
@@ -191,12 +190,6 @@ static struct stream_fork *make_fork(const struct stream_op *op)
     return fork;
 }
 
-static struct block *adoptable(const struct message_batch *b)
-{
-    bool worth = b->block && b->body.len >= ADOPT_BYTES_MIN && b->body.len >= b->block->cap / 2;
-    return worth ? b->block : NULL;
-}
-
 static int make_plan(struct create_plan *plan, const struct stream_op *op, struct stream *s,
                      int64_t now_ms)
 {
@@ -218,9 +211,8 @@ static int make_plan(struct create_plan *plan, const struct stream_op *op, struc
         }
         plan->source->after.fork_refs++;
     }
-    return b->body.len > 0
-               ? tail_prepare(&s->tail, b->body.len, b->marks.len, adoptable(b), &plan->room)
-               : 0;
+    struct tail_body body = message_body(b);
+    return b->body.len > 0 ? tail_prepare(&s->tail, &body, &plan->room) : 0;
 }
 
 static void drop_plan(struct create_plan *plan)
@@ -275,7 +267,8 @@ static void commit(struct create_plan *plan, struct stream_op *op, struct stream
     s->fork = plan->fork;
     s->saved = stream_own_start(s);
     if (b->body.len > 0) {
-        tail_add(&s->tail, &plan->room, s->saved, b->body, b->marks);
+        struct tail_body body = message_body(b);
+        tail_add(&s->tail, &plan->room, s->saved, &body);
         atomic_fetch_add(&s->engine->hot_bytes, b->body.len);
     }
     view_push(s, plan->own, end);
@@ -501,6 +494,20 @@ static int create_locate(struct stream_op *op)
     return op_to_pool(op, locate_on_pool, after_locate);
 }
 
+static void prepare_body(struct stream_op *op)
+{
+    const struct stream_create_request *r = &op->create;
+    struct create *c = op->scratch;
+    c->code = message_prepare(&c->batch, c->media->json, r->body, r->body_block, true,
+                              &op->result.msg);
+}
+
+static int after_prepare(struct stream_op *op)
+{
+    const struct create *c = op->scratch;
+    return c->code < 0 ? answer(op, c->code) : create_locate(op);
+}
+
 /* Everything about the request that no state of the name decides. */
 static int create_prepare(struct stream_op *op)
 {
@@ -519,9 +526,8 @@ static int create_prepare(struct stream_op *op)
     if (!c->media) {
         return answer(op, ERR_NOMEM);
     }
-    int code = message_prepare(&c->batch, c->media->json, r->body, r->body_block, true,
-                               &op->result.msg);
-    return code < 0 ? answer(op, code) : create_locate(op);
+    prepare_body(op);
+    return after_prepare(op);
 }
 
 static int create_source(struct stream_op *op)

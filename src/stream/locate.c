@@ -3,10 +3,8 @@
 #include "stream/locate.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #include "base/limits.h"
-#include "log/marks.h"
 #include "stream/core.h"
 
 #define PACKED_BYTES_MIN (64u * KIB)
@@ -40,24 +38,14 @@ static const struct extent *find_extent(const struct stream *s, uint64_t positio
     return NULL;
 }
 
-static int copy_marks(const struct tail_chunk *c, struct locate_run *run)
-{
-    char *copy = malloc(c->marks_len);
-    if (!copy) {
-        return ERR_NOMEM;
-    }
-    memcpy(copy, c->marks, c->marks_len);
-    run->marks = (struct slice){copy, c->marks_len};
-    return 0;
-}
-
 /* Under the owner's lock. */
 static int find(struct stream *s, uint64_t position, bool marks, struct locate_run *run)
 {
     const struct tail_chunk *c = tail_find(&s->tail, position);
     if (c) {
-        if (marks && copy_marks(c, run) < 0) {
-            return ERR_NOMEM;
+        if (marks) {
+            run->marks = tail_chunk_marks(c);
+            run->marks_block = block_ref(c->marks);
         }
         s->cache_used = true;
         run->start = c->start;
@@ -126,27 +114,28 @@ bool locate_packed(struct stream *s, uint64_t position, uint64_t limit, bool who
 int locate_marks(struct engine *e, struct locate_run *run)
 {
     assert(!run->block);
-    assert(run->marks.len == 0);
+    assert(!run->marks_block);
     if (run->extent.marks_len == 0) {
         return ERR_CORRUPT;
     }
-    char *marks = malloc(run->extent.marks_len);
+    struct block *marks = block_try_create(run->extent.marks_len);
     if (!marks) {
         return ERR_NOMEM;
     }
-    int code = e->store->ops->read_marks(e->store, &run->extent, marks);
+    int code = e->store->ops->read_marks(e->store, &run->extent, marks->data);
     if (code < 0) {
-        free(marks);
+        block_unref(marks);
         return code;
     }
-    run->marks = (struct slice){marks, run->extent.marks_len};
+    run->marks = (struct slice){marks->data, run->extent.marks_len};
+    run->marks_block = marks;
     return 0;
 }
 
 void locate_finish(struct locate_run *run)
 {
     block_unref(run->block);
-    free((void *)(uintptr_t)run->marks.ptr);
+    block_unref(run->marks_block);
     *run = (struct locate_run){0};
 }
 

@@ -10,18 +10,19 @@
 #include "stream/stream.h"
 
 struct locate_run {
-    uint64_t start;       /* position of the first byte that is stored here */
-    uint64_t end;         /* behind the last one that belongs to the stream that asked */
-    uint64_t stored_end;  /* behind the last one that is stored here */
-    struct block *block;  /* memory; referenced; NULL: in a pack */
-    const char *ptr;      /* for memory: the byte at `start` */
-    struct extent extent; /* for a pack */
-    struct slice marks;   /* of the whole run from `start`; owned; empty when not asked for */
+    uint64_t start;            /* position of the first byte that is stored here */
+    uint64_t end;              /* behind the last one that belongs to the stream that asked */
+    uint64_t stored_end;       /* behind the last one that is stored here */
+    struct block *block;       /* memory; referenced; NULL: in a pack */
+    const char *ptr;           /* for memory: the byte at `start` */
+    struct extent extent;      /* for a pack */
+    struct slice marks;        /* of the whole run from `start`; empty when not asked for */
+    struct block *marks_block; /* holds `marks`; referenced */
 };
 
 /* Finds the run that holds `position`, which is below a visible tail of `s`. Takes a lock or more,
  * does not block. `marks`: with the marks, if they are in memory. ERR_GONE when the bytes are not
- * there, as the stream went meanwhile; ERR_NOMEM. */
+ * there, as the stream went meanwhile. */
 int locate_run(struct stream *s, uint64_t position, bool marks,
                struct locate_run *ret_run) MUST_USE;
 

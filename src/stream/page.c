@@ -126,17 +126,34 @@ static int fill_cold(struct engine *e, const struct page_request *r, const struc
     return r->in_memory ? load_piece(e, piece) : 0;
 }
 
+/* The runs of one large body follow each other in its block: they are sent as one piece. */
+static bool extend_piece(struct stream_page *page, const struct block *block, const char *ptr,
+                         size_t len)
+{
+    struct stream_piece *last = page->piece_count > 0 ? &page->pieces[page->piece_count - 1] : NULL;
+    if (!last || last->block != block || last->ptr + last->len != ptr) {
+        return false;
+    }
+    last->len += len;
+    page->bytes += len;
+    return true;
+}
+
 /* Adds [page->next, end) of the run. */
 static int take(struct stream_page *page, const struct page_request *r,
                 const struct locate_run *run, uint64_t end)
 {
     assert(page->next >= run->start);
     assert(end > page->next);
+    uint64_t skip = page->next - run->start;
+    if (run->block && extend_piece(page, run->block, run->ptr + skip, (size_t)(end - page->next))) {
+        page->next = end;
+        return 0;
+    }
     struct stream_piece *piece = add_piece(page);
     if (!piece) {
         return ERR_NOMEM;
     }
-    uint64_t skip = page->next - run->start;
     piece->len = (size_t)(end - page->next);
     if (run->block) {
         piece->block = block_ref(run->block);

@@ -25,6 +25,7 @@
 #include "base/limits.h"
 #include "stream/checkpoint.h"
 #include "stream/expiry.h"
+#include "stream/message.h"
 #include "stream/view.h"
 
 #define ADOPT_BYTES_MIN (16u * KIB) /* a larger body gets a block of its own */
@@ -123,22 +124,26 @@ static int add_bytes(struct stream *s, struct slice body, struct slice marks)
         return 0;
     }
     struct tail_room room;
-    struct block *own = NULL;
+    struct tail_body add = {.bytes = body, .marks = marks};
+    struct marks_run *runs = NULL;
     if (body.len >= ADOPT_BYTES_MIN) {
-        own = block_try_create(body.len);
-        if (!own) {
+        add.block = block_try_create(body.len);
+        if (!add.block || message_split(body.len, marks, &runs, &add.run_count) < 0) {
+            block_unref(add.block);
             return ERR_NOMEM;
         }
-        memcpy(own->data, body.ptr, body.len);
-        own->len = (uint32_t)body.len;
-        body.ptr = own->data;
+        memcpy(add.block->data, body.ptr, body.len);
+        add.block->len = (uint32_t)body.len;
+        add.bytes.ptr = add.block->data;
+        add.runs = runs;
     }
-    int code = tail_prepare(&s->tail, body.len, marks.len, own, &room);
+    int code = tail_prepare(&s->tail, &add, &room);
     if (code == 0) {
-        tail_add(&s->tail, &room, s->staged.tail, body, marks);
+        tail_add(&s->tail, &room, s->staged.tail, &add);
         atomic_fetch_add(&s->engine->hot_bytes, body.len);
     }
-    block_unref(own);
+    block_unref(add.block);
+    free(runs);
     return code;
 }
 

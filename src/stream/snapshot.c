@@ -6,10 +6,7 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
-#include "log/marks.h"
 #include "stream/view.h"
-
-#define MARKS_BYTES_MAX ((size_t)1 << 40)
 
 /* Cuts the hot bytes of a stream into ranges. */
 struct cutter {
@@ -38,25 +35,25 @@ static struct snapshot_range *add_range(struct cutter *c)
     snap->ranges = ranges;
     struct snapshot_range *r = &ranges[snap->range_count++];
     *r = (struct snapshot_range){.start = c->at};
-    buf_init(&r->marks, MARKS_BYTES_MAX);
     return r;
 }
 
-static int add_piece(struct snapshot_range *r, struct block *block, struct slice bytes,
+static int add_piece(struct snapshot_range *r, const struct tail_chunk *chunk, struct slice bytes,
                      struct slice marks)
 {
     struct slice *pieces = grow(r->pieces, r->piece_count, sizeof(pieces[0]));
     r->pieces = pieces ? pieces : r->pieces;
-    struct block **blocks = grow(r->blocks, r->piece_count, sizeof(blocks[0]));
-    r->blocks = blocks ? blocks : r->blocks;
-    buf_append(&r->marks, marks);
-    if (!pieces || !blocks || r->marks.failed) {
+    struct snapshot_piece *holds = grow(r->holds, r->piece_count, sizeof(holds[0]));
+    r->holds = holds ? holds : r->holds;
+    if (!pieces || !holds) {
         return ERR_NOMEM;
     }
     r->pieces[r->piece_count] = bytes;
-    r->blocks[r->piece_count] = block_ref(block);
+    r->holds[r->piece_count] = (struct snapshot_piece){block_ref(chunk->block), marks,
+                                                       block_ref(chunk->marks)};
     r->piece_count++;
     r->len += bytes.len;
+    r->marks_len += marks.len;
     return 0;
 }
 
@@ -66,34 +63,50 @@ static struct slice slice_from(struct slice s, size_t skip)
     return (struct slice){s.ptr + skip, s.len - skip};
 }
 
-/* Takes as much of one chunk as the range still holds, at least one message into an empty range: an
- * extent holds whole messages. False in *ret_more: the range is full. */
+/* The marks of the chunk from `skip` bytes on: a boundary. */
+static struct slice marks_behind(const struct tail_chunk *chunk, uint64_t skip)
+{
+    struct slice all = tail_chunk_marks(chunk);
+    if (skip == 0) {
+        return all;
+    }
+    struct marks_cut begin = marks_cut_at(all, skip);
+    assert(begin.floor == skip);
+    return slice_from(all, begin.floor_marks);
+}
+
+/* How much of `left` bytes with these marks the range still holds, at least one message into an
+ * empty range: an extent holds whole messages. */
+static struct marks_run room_for(const struct snapshot_range *r, uint64_t left, struct slice marks)
+{
+    uint64_t bytes_max = r->len < EXTENT_BYTES_MAX ? EXTENT_BYTES_MAX - r->len : 0;
+    size_t marks_max = r->marks_len < RUN_MARKS_BYTES_MAX ? RUN_MARKS_BYTES_MAX - r->marks_len : 0;
+    if (left <= bytes_max && marks.len <= marks_max) {
+        return (struct marks_run){left, marks.len};
+    }
+    return r->len == 0 ? marks_first_run(marks) : marks_fit(marks, bytes_max, marks_max);
+}
+
+/* Takes as much of one chunk as the range holds. False in *ret_more: the range is full. */
 static int take_chunk(struct cutter *c, struct snapshot_range *r, const struct tail_chunk *chunk,
                       bool *ret_more)
 {
     uint64_t skip = c->at - chunk->start;
-    uint64_t end = chunk->start + chunk->len < c->to ? chunk->start + chunk->len : c->to;
-    uint64_t room = r->len < EXTENT_BYTES_MAX ? EXTENT_BYTES_MAX - r->len : 0;
-    struct slice all = {chunk->marks, chunk->marks_len};
-    struct marks_cut begin = marks_cut_at(all, skip);
-    assert(begin.floor == skip);
-    struct slice marks = slice_from(all, begin.floor_marks);
-    uint64_t want = end - c->at < room ? end - c->at : room;
-    struct marks_cut cut = marks_cut_at(marks, want);
-    uint64_t len = cut.floor;
-    size_t marks_len = cut.floor_marks;
-    if (len == 0 && r->len == 0) {
-        len = cut.ceiling;
-        marks_len = cut.ceiling_marks;
+    struct slice marks = marks_behind(chunk, skip);
+    uint64_t left = chunk->len - skip;
+    if (c->to - c->at < left) {
+        left = c->to - c->at;
+        marks.len = marks_cut_at(marks, left).floor_marks;
     }
-    *ret_more = len == end - c->at;
-    if (len == 0) {
+    struct marks_run run = room_for(r, left, marks);
+    *ret_more = run.len == left;
+    if (run.len == 0) {
         return 0;
     }
-    assert(len <= end - c->at);
-    struct slice bytes = {chunk->ptr + skip, (size_t)len};
-    c->at += len;
-    return add_piece(r, chunk->block, bytes, (struct slice){marks.ptr, marks_len});
+    assert(run.len <= left);
+    struct slice bytes = {chunk->ptr + skip, (size_t)run.len};
+    c->at += run.len;
+    return add_piece(r, chunk, bytes, (struct slice){marks.ptr, run.marks_len});
 }
 
 static int take_range(struct cutter *c)
@@ -124,6 +137,31 @@ static int take_ranges(struct snapshot *snap, struct stream *s, uint64_t to)
             return code;
         }
     }
+    return 0;
+}
+
+static int join_marks(struct snapshot_range *r, struct slice *ret_marks)
+{
+    if (r->piece_count == 1) {
+        *ret_marks = r->holds[0].marks;
+        return 0;
+    }
+    r->marks = malloc(r->marks_len);
+    if (!r->marks) {
+        return ERR_NOMEM;
+    }
+    size_t at = 0;
+    for (size_t i = 0; i < r->piece_count; i++) {
+        struct slice marks = r->holds[i].marks;
+        memcpy(r->marks + at, marks.ptr, marks.len);
+        at += marks.len;
+    }
+    *ret_marks = (struct slice){r->marks, at};
+    return 0;
+}
+
+int snapshot_join(struct snapshot *snap)
+{
     if (snap->range_count == 0) {
         return 0;
     }
@@ -132,13 +170,16 @@ static int take_ranges(struct snapshot *snap, struct stream *s, uint64_t to)
         return ERR_NOMEM;
     }
     for (size_t i = 0; i < snap->range_count; i++) {
-        const struct snapshot_range *r = &snap->ranges[i];
+        struct snapshot_range *r = &snap->ranges[i];
         snap->given[i] = (struct checkpoint_range){
             .start = r->start,
             .pieces = r->pieces,
             .piece_count = r->piece_count,
-            .marks = buf_slice(&r->marks),
         };
+        int code = join_marks(r, &snap->given[i].marks);
+        if (code < 0) {
+            return code;
+        }
     }
     snap->item.ranges = snap->given;
     snap->item.range_count = snap->range_count;
@@ -269,11 +310,12 @@ int snapshot_take(struct stream *s, struct snapshot *ret_snapshot)
 static void range_finish(struct snapshot_range *r)
 {
     for (size_t i = 0; i < r->piece_count; i++) {
-        block_unref(r->blocks[i]);
+        block_unref(r->holds[i].block);
+        block_unref(r->holds[i].marks_block);
     }
     free(r->pieces);
-    free(r->blocks);
-    buf_finish(&r->marks);
+    free(r->holds);
+    free(r->marks);
 }
 
 void snapshot_finish(struct snapshot *snap)

@@ -6,13 +6,21 @@
 
 #include "stream/core.h"
 
+/* Bytes and marks of one chunk, or a part of it. */
+struct snapshot_piece {
+    struct block *block;       /* holds the bytes; referenced */
+    struct slice marks;        /* of the bytes */
+    struct block *marks_block; /* holds the marks; referenced */
+};
+
 struct snapshot_range {
     uint64_t start;
-    uint64_t len;          /* bytes */
-    struct slice *pieces;  /* owned */
-    struct block **blocks; /* that hold the pieces; owned, referenced */
+    uint64_t len;     /* bytes */
+    size_t marks_len; /* bytes of marks */
     size_t piece_count;
-    struct buf marks;
+    struct slice *pieces;         /* the bytes; owned */
+    struct snapshot_piece *holds; /* as many: what belongs to the pieces; owned */
+    char *marks;                  /* of all pieces; owned; NULL when there is one */
 };
 
 struct snapshot {
@@ -28,9 +36,13 @@ struct snapshot {
     struct slice *gone;
 };
 
-/* Under the stream's lock. Slices of the item live until the end of the snapshot, for as long as
- * the caller refers to the stream. Marks what it takes as taken. ERR_NOMEM. */
+/* Under the stream's lock, and copies neither bytes nor marks. Slices of the item live until the
+ * end of the snapshot, for as long as the caller refers to the stream. Marks what it takes as
+ * taken. ERR_NOMEM. */
 int snapshot_take(struct stream *s, struct snapshot *ret_snapshot) MUST_USE;
+
+/* Without the lock: fills in the ranges of the item. ERR_NOMEM. */
+int snapshot_join(struct snapshot *snap) MUST_USE;
 
 /* Without the lock. Accepts a zeroed snapshot. */
 void snapshot_finish(struct snapshot *snap);

@@ -25,7 +25,7 @@ static struct tail_chunk *last_chunk(const struct tail *t)
 static void chunk_finish(struct tail_chunk *c)
 {
     block_unref(c->block);
-    free(c->marks);
+    block_unref(c->marks);
 }
 
 void tail_clear(struct tail *t)
@@ -37,51 +37,55 @@ void tail_clear(struct tail *t)
     *t = (struct tail){0};
 }
 
-/* Makes room for one more chunk: by moving the chunks in use to the front, else by doubling. */
-static int reserve_chunk(struct tail *t)
+/* Makes room for `more` chunks: by moving the chunks in use to the front, else by doubling. */
+static int reserve_chunks(struct tail *t, size_t more)
 {
-    if (t->first + t->count < t->cap) {
+    size_t need = (size_t)t->first + t->count + more;
+    if (need <= t->cap) {
         return 0;
     }
-    if (t->first > t->count) {
+    if (t->first > t->count && t->count + more <= t->cap) {
         memmove(t->chunks, t->chunks + t->first, t->count * sizeof(t->chunks[0]));
         t->first = 0;
         return 0;
     }
-    uint32_t cap = t->cap > 0 ? t->cap * 2 : 1;
-    struct tail_chunk *chunks = realloc(t->chunks, cap * sizeof(chunks[0]));
+    size_t cap = need > 2 * (size_t)t->cap ? need : 2 * (size_t)t->cap;
+    struct tail_chunk *chunks = cap <= UINT32_MAX ? realloc(t->chunks, cap * sizeof(chunks[0]))
+                                                  : NULL;
     if (!chunks) {
         return ERR_NOMEM;
     }
     t->chunks = chunks;
-    t->cap = cap;
+    t->cap = (uint32_t)cap;
     return 0;
 }
 
+/* Readers may refer to the block that is too small: it is replaced, not moved. */
 static int reserve_marks(struct tail_chunk *c, size_t len)
 {
     size_t need = c->marks_len + len;
-    if (need <= c->marks_cap) {
+    size_t cap = c->marks ? c->marks->cap : 0;
+    if (need <= cap) {
         return 0;
     }
-    size_t cap = need > 2 * (size_t)c->marks_cap ? need : 2 * (size_t)c->marks_cap;
-    cap = cap > MARKS_BYTES_MIN ? cap : MARKS_BYTES_MIN;
-    if (cap > UINT32_MAX) {
-        return ERR_NOMEM;
-    }
-    char *marks = realloc(c->marks, cap);
+    cap = need > 2 * cap ? need : 2 * cap;
+    struct block *marks = block_try_create(cap > MARKS_BYTES_MIN ? cap : MARKS_BYTES_MIN);
     if (!marks) {
         return ERR_NOMEM;
     }
+    if (c->marks_len > 0) {
+        memcpy(marks->data, c->marks->data, c->marks_len);
+    }
+    block_unref(c->marks);
     c->marks = marks;
-    c->marks_cap = (uint32_t)cap;
     return 0;
 }
 
-static bool fits_last(const struct tail *t, size_t body_len)
+static bool fits_last(const struct tail *t, const struct tail_body *body)
 {
     const struct tail_chunk *last = last_chunk(t);
-    return last && !last->adopted && last->block->cap - last->block->len >= body_len;
+    return last && !last->adopted && last->block->cap - last->block->len >= body->bytes.len &&
+           last->marks_len + body->marks.len <= RUN_MARKS_BYTES_MAX;
 }
 
 /* The first block is as large as the first append, since most streams stay small; later ones
@@ -94,32 +98,44 @@ static size_t next_block_bytes(const struct tail *t, size_t body_len)
     return bytes > body_len ? bytes : body_len;
 }
 
-int tail_prepare(struct tail *t, size_t body_len, size_t marks_len, struct block *adopt,
-                 struct tail_room *ret_room)
+static int prepare_fresh(struct tail *t, const struct tail_body *body, struct tail_chunk *fresh)
 {
-    assert(body_len > 0);
-    assert(marks_len > 0);
-    if (!adopt && fits_last(t, body_len)) {
-        int code = reserve_marks(last_chunk(t), marks_len);
+    size_t runs = body->run_count > 0 ? body->run_count : 1;
+    if (reserve_chunks(t, runs) < 0) {
+        return ERR_NOMEM;
+    }
+    if (body->marks_block) {
+        fresh->marks = block_ref(body->marks_block);
+        fresh->marks_at = (uint32_t)(body->marks.ptr - body->marks_block->data);
+    } else if (reserve_marks(fresh, body->marks.len) < 0) {
+        return ERR_NOMEM;
+    }
+    fresh->adopted = body->block != NULL;
+    fresh->block = body->block ? block_ref(body->block)
+                               : block_try_create(next_block_bytes(t, body->bytes.len));
+    return fresh->block ? 0 : ERR_NOMEM;
+}
+
+int tail_prepare(struct tail *t, const struct tail_body *body, struct tail_room *ret_room)
+{
+    assert(body->bytes.len > 0);
+    assert(body->marks.len > 0);
+    assert(body->block || (!body->marks_block && body->run_count <= 1));
+    if (!body->block && fits_last(t, body)) {
+        int code = reserve_marks(last_chunk(t), body->marks.len);
         if (code == 0) {
             *ret_room = (struct tail_room){0};
         }
         return code;
     }
-    struct tail_chunk fresh = {.adopted = adopt != NULL};
-    if (reserve_chunk(t) < 0 || reserve_marks(&fresh, marks_len) < 0) {
-        goto free_marks;
-    }
-    fresh.block = adopt ? block_ref(adopt) : block_try_create(next_block_bytes(t, body_len));
-    if (!fresh.block) {
-        goto free_marks;
+    struct tail_chunk fresh = {0};
+    int code = prepare_fresh(t, body, &fresh);
+    if (code < 0) {
+        chunk_finish(&fresh);
+        return code;
     }
     *ret_room = (struct tail_room){.chunk = fresh, .fresh = true};
     return 0;
-
-free_marks:
-    free(fresh.marks);
-    return ERR_NOMEM;
 }
 
 void tail_forgo(struct tail_room *room)
@@ -130,34 +146,71 @@ void tail_forgo(struct tail_room *room)
     *room = (struct tail_room){0};
 }
 
-static void place_fresh(struct tail *t, struct tail_room *room, uint64_t start, struct slice body)
+static struct tail_chunk *push_chunk(struct tail *t, const struct tail_chunk *fresh)
 {
     assert(t->first + t->count < t->cap);
     struct tail_chunk *c = &t->chunks[t->first + t->count];
-    *c = room->chunk;
-    c->start = start;
-    c->ptr = c->adopted ? body.ptr : c->block->data;
+    *c = *fresh;
     t->count++;
+    return c;
 }
 
-void tail_add(struct tail *t, struct tail_room *room, uint64_t start, struct slice body,
-              struct slice marks)
+/* Into the block of the last chunk, behind what is there. */
+static void copy_in(struct tail_chunk *c, const struct tail_body *body)
 {
-    if (room->fresh) {
-        place_fresh(t, room, start, body);
+    assert(c->block->cap - c->block->len >= body->bytes.len);
+    assert(c->marks->cap - c->marks_len >= body->marks.len);
+    memcpy(c->block->data + c->block->len, body->bytes.ptr, body->bytes.len);
+    c->block->len += (uint32_t)body->bytes.len;
+    c->len += (uint32_t)body->bytes.len;
+    memcpy(c->marks->data + c->marks_len, body->marks.ptr, body->marks.len);
+    c->marks_len += (uint32_t)body->marks.len;
+}
+
+/* One chunk for each run of the body; the first has its references already. */
+static void push_runs(struct tail *t, const struct tail_chunk *fresh, uint64_t start,
+                      const struct tail_body *body)
+{
+    struct marks_run whole = {body->bytes.len, body->marks.len};
+    const struct marks_run *runs = body->run_count > 0 ? body->runs : &whole;
+    size_t count = body->run_count > 0 ? body->run_count : 1;
+    struct tail_chunk next = *fresh;
+    next.start = start;
+    next.ptr = body->bytes.ptr;
+    for (size_t i = 0; i < count; i++) {
+        next.len = (uint32_t)runs[i].len;
+        next.marks_len = (uint32_t)runs[i].marks_len;
+        struct tail_chunk *c = push_chunk(t, &next);
+        if (i > 0) {
+            block_ref(c->block);
+            block_ref(c->marks);
+        }
+        next.start += next.len;
+        next.ptr += next.len;
+        next.marks_at += next.marks_len;
     }
-    struct tail_chunk *c = last_chunk(t);
-    assert(c);
-    assert(c->start + c->len == start);
-    assert(c->marks_len + marks.len <= c->marks_cap);
-    if (!c->adopted) {
-        assert(c->block->cap - c->block->len >= body.len);
-        memcpy(c->block->data + c->block->len, body.ptr, body.len);
-        c->block->len += (uint32_t)body.len;
+    assert(next.ptr == body->bytes.ptr + body->bytes.len);
+}
+
+void tail_add(struct tail *t, struct tail_room *room, uint64_t start, const struct tail_body *body)
+{
+    const struct tail_chunk *last = last_chunk(t);
+    assert(!last || last->start + last->len == start);
+    struct tail_chunk fresh = room->chunk;
+    if (body->block) {
+        assert(room->fresh);
+        if (!body->marks_block) {
+            memcpy(fresh.marks->data, body->marks.ptr, body->marks.len);
+        }
+        push_runs(t, &fresh, start, body);
+    } else {
+        if (room->fresh) {
+            fresh.start = start;
+            fresh.ptr = fresh.block->data;
+            push_chunk(t, &fresh);
+        }
+        copy_in(last_chunk(t), body);
     }
-    c->len += (uint32_t)body.len;
-    memcpy(c->marks + c->marks_len, marks.ptr, marks.len);
-    c->marks_len += (uint32_t)marks.len;
     *room = (struct tail_room){0};
 }
 
@@ -197,13 +250,11 @@ uint64_t tail_drop(struct tail *t, uint64_t position)
 
 uint64_t tail_bytes_before(const struct tail *t, uint64_t position)
 {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < t->count; i++) {
-        const struct tail_chunk *c = chunk_at(t, i);
-        if (c->start + c->len > position) {
-            break;
-        }
-        bytes += c->len;
+    const struct tail_chunk *last = last_chunk(t);
+    if (!last || position < chunk_at(t, 0)->start) {
+        return 0;
     }
-    return bytes;
+    const struct tail_chunk *holder = tail_find(t, position);
+    uint64_t end = holder ? holder->start : last->start + last->len;
+    return end - chunk_at(t, 0)->start;
 }

@@ -13,6 +13,7 @@ struct fixture {
     struct compaction_ids ids;
     unsigned replaced;
     uint64_t bytes_max;
+    size_t marks_len; /* of each extent of add_pack */
 };
 
 static void on_replaced(void *context, stream_id id, const struct extent *e)
@@ -24,7 +25,7 @@ static void on_replaced(void *context, stream_id id, const struct extent *e)
 
 static void init(struct fixture *f)
 {
-    *f = (struct fixture){.next_pack = 1, .bytes_max = UINT64_MAX};
+    *f = (struct fixture){.next_pack = 1, .bytes_max = UINT64_MAX, .marks_len = 1};
     fixture_init(&f->base);
     fakedisk_add_dir(f->base.disk, DIR_PATH);
     struct sys *sys = fakedisk_sys(f->base.disk);
@@ -59,7 +60,8 @@ static void add_pack(struct fixture *f, stream_id id, bool one_stream, uint64_t 
     output_init(&o, &f->target);
     struct catalog_txn *t = fixture_begin(&f->base);
     char *bytes = malloc(len);
-    assert_non_null(bytes);
+    char *marks = calloc(1, f->marks_len);
+    assert_true(bytes && marks);
     for (size_t i = 0; i < count; i++) {
         stream_id owner = one_stream ? id : id + i;
         uint64_t at = one_stream ? start + i * len : start;
@@ -68,7 +70,8 @@ static void add_pack(struct fixture *f, stream_id id, bool one_stream, uint64_t 
         }
         struct slice data = {bytes, len};
         struct extent e;
-        assert_int_equal(output_add(&o, owner, at, &data, 1, SLICE("m"), &e), 0);
+        assert_int_equal(
+            output_add(&o, owner, at, &data, 1, (struct slice){marks, f->marks_len}, &e), 0);
         catalog_add_extent(t, owner, &e);
         char name[32];
         (void)snprintf(name, sizeof(name), "s%llu", (unsigned long long)owner);
@@ -77,6 +80,7 @@ static void add_pack(struct fixture *f, stream_id id, bool one_stream, uint64_t 
         compaction_note(&f->ids, owner);
     }
     free(bytes);
+    free(marks);
     assert_int_equal(output_finish(&o, t), 0);
     assert_int_equal(catalog_commit(t), 0);
     output_close(&o, true);
@@ -148,6 +152,31 @@ static void test_row_of_nearly_large(void **state)
         assert_int_equal(run(&f, &more), 0);
     }
     assert_int_equal(verify(&f, 2), 20);
+    finish(&f);
+}
+
+/* An extent has no more marks than a reader may be made to walk, and those that have many already
+ * are left alone. */
+static void test_row_of_many_marks(void **state)
+{
+    (void)state;
+    struct fixture f;
+    bool more = true;
+    init(&f);
+    f.marks_len = RUN_MARKS_BYTES_MAX / 4;
+    add_pack(&f, 1, true, 0, 20, 10000);
+    while (more) {
+        assert_int_equal(run(&f, &more), 0);
+    }
+    assert_int_equal(verify(&f, 1), 5);
+    unsigned replaced = f.replaced;
+    f.marks_len = RUN_MARKS_BYTES_MAX / 2;
+    add_pack(&f, 2, true, 0, 20, 10000);
+    add_pack(&f, 1, true, 20 * 10000, 20, 10000);
+    assert_int_equal(run(&f, &more), 0);
+    assert_false(more);
+    assert_int_equal(f.replaced, replaced);
+    assert_int_equal(verify(&f, 1) + verify(&f, 2), 45);
     finish(&f);
 }
 
@@ -283,6 +312,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_row),
         cmocka_unit_test(test_row_of_nearly_large),
+        cmocka_unit_test(test_row_of_many_marks),
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_dead_pack),
         cmocka_unit_test(test_small_packs),

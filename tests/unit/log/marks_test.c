@@ -114,6 +114,33 @@ static void cuts_past_the_end_stay_at_the_end(void **state)
     assert_int_equal(cut.ceiling, 0);
 }
 
+/* A short run has the most whole messages that its two bounds allow, and one where that is none. */
+static void runs_are_cut_at_bounds(void **state)
+{
+    (void)state;
+    struct run run = {.len = 0};
+    add_mark(&run, EXTENT_BYTES_MAX - 10, true);
+    add_mark(&run, 10, true);
+    add_mark(&run, 1, true);
+    add_mark(&run, EXTENT_BYTES_MAX + 1, true);
+    struct slice marks = run_slice(&run);
+    struct marks_run first = marks_first_run(marks);
+    assert_int_equal(first.len, EXTENT_BYTES_MAX);
+    marks = (struct slice){marks.ptr + first.marks_len, marks.len - first.marks_len};
+    first = marks_first_run(marks);
+    assert_int_equal(first.len, 1);
+    assert_int_equal(first.marks_len, 1);
+    first = marks_first_run((struct slice){marks.ptr + 1, marks.len - 1});
+    assert_int_equal(first.len, EXTENT_BYTES_MAX + 1);
+    assert_int_equal(marks_fit(marks, 100, 0).marks_len, 0);
+
+    static char many[RUN_MARKS_BYTES_MAX + 100];
+    memset(many, 2 << 1, sizeof(many));
+    first = marks_first_run((struct slice){many, sizeof(many)});
+    assert_int_equal(first.marks_len, RUN_MARKS_BYTES_MAX);
+    assert_int_equal(first.len, 2 * RUN_MARKS_BYTES_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +149,7 @@ int main(void)
         cmocka_unit_test(huge_lengths_do_not_wrap),
         cmocka_unit_test(cuts_stand_on_boundaries),
         cmocka_unit_test(cuts_past_the_end_stay_at_the_end),
+        cmocka_unit_test(runs_are_cut_at_bounds),
     };
     return cmocka_run_group_tests_name("log/marks", tests, NULL, NULL);
 }

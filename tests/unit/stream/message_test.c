@@ -125,12 +125,44 @@ static void test_many(void **state)
     free(body);
 }
 
+/* What is mostly white space leaves no large block behind, and marks are cut into runs. */
+static void test_loose(void **state)
+{
+    (void)state;
+    const size_t count = 200000;
+    const size_t step = 8;
+    char *body = malloc(step * count);
+    memset(body, ' ', step * count);
+    for (size_t i = 0; i < count; i++) {
+        body[step * i] = i == 0 ? '[' : ',';
+        body[step * i + 1] = '7';
+    }
+    body[step * count - 1] = ']';
+    struct message_batch batch;
+    struct slice text = {body, step * count};
+    assert_int_equal(message_prepare(&batch, true, text, NULL, false, NULL), 0);
+    free(body);
+    assert_int_equal(batch.body.len, 2 * count);
+    assert_true(marks_valid(batch.marks, 2 * count));
+    struct tail_body stored = message_body(&batch);
+    assert_non_null(stored.block);
+    assert_int_equal(stored.block->cap, 2 * count);
+    assert_int_equal(stored.run_count, 4);
+    size_t len = 0;
+    for (size_t i = 0; i < stored.run_count; i++) {
+        len += stored.runs[i].len;
+    }
+    assert_int_equal(len, 2 * count);
+    message_finish(&batch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flatten), cmocka_unit_test(test_bytes_kept),
         cmocka_unit_test(test_empty),   cmocka_unit_test(test_invalid),
         cmocka_unit_test(test_bytes),   cmocka_unit_test(test_many),
+        cmocka_unit_test(test_loose),
     };
     return UNIT_RUN(tests);
 }

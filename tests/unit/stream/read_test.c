@@ -365,6 +365,72 @@ static void test_missing(void **state)
     assert_int_equal(rig_op(&rig, &op), ERR_NOTFOUND);
 }
 
+/* A body of `count` small messages. */
+static char *many_messages(size_t count)
+{
+    char *body = malloc(2 * count + 2);
+    assert_non_null(body);
+    for (size_t i = 0; i < count; i++) {
+        body[2 * i] = i == 0 ? '[' : ',';
+        body[2 * i + 1] = (char)('0' + i % 10);
+    }
+    memcpy(body + 2 * count, "]", 2);
+    return body;
+}
+
+static void expect_short_runs(const char *name)
+{
+    struct stream *s = table_name(rig.engine, slice_of(name));
+    for (uint32_t i = 0; i < s->tail.count; i++) {
+        assert_in_range(s->tail.chunks[s->tail.first + i].marks_len, 1, RUN_MARKS_BYTES_MAX);
+    }
+    for (size_t i = 0; i < s->extent_count; i++) {
+        assert_in_range(s->extents[i].marks_len, 1, RUN_MARKS_BYTES_MAX);
+    }
+    assert_true(s->tail.count + s->extent_count > 3);
+    stream_unref(s);
+}
+
+static void expect_many(const char *name, const char *body, size_t count)
+{
+    char *got = rig_read(&rig, name, 0);
+    assert_non_null(got);
+    assert_int_equal(strlen(got), 2 * count);
+    assert_memory_equal(got, body + 1, 2 * count - 1);
+    assert_int_equal(got[2 * count - 1], ',');
+    free(got);
+    struct stream_op op;
+    assert_int_equal(rig_page(&rig, &op, name, count + 1 - count % 2, false), ERR_INVALID);
+    stream_page_finish(&op.result.page);
+    expect_short_runs(name);
+}
+
+/* However many messages one body has, no page has to walk more than one short run of marks: in
+ * memory, in packs, after a restart, in what a creation brought and in what an append did. */
+static void test_many_messages(void **state)
+{
+    (void)state;
+    const size_t count = 3 * RUN_MARKS_BYTES_MAX + 5;
+    char *body = many_messages(count);
+    assert_int_equal(rig_put(&rig, "created", JSON, body), 0);
+    assert_int_equal(rig_put(&rig, "appended", JSON, ""), 0);
+    assert_int_equal(rig_post_body(&rig, "appended", JSON, body), 0);
+    for (int n = 0; n < 3; n++) {
+        expect_many("created", body, count);
+        expect_many("appended", body, count);
+        if (n == 0) {
+            rig_reopen(&rig, false);
+        } else {
+            make_cold();
+        }
+    }
+    assert_int_equal(rig_fork_at(&rig, "fork", "created", 2 * count - 4, 1), 0);
+    struct stream *fork = table_name(rig.engine, SLICE("fork"));
+    assert_int_equal(stream_own_start(fork), 2 * count - 2);
+    stream_unref(fork);
+    free(body);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_rig, close_rig)
@@ -384,6 +450,7 @@ int main(void)
         TEST(test_large_json_from_pack),
         TEST(test_truncated),
         TEST(test_missing),
+        cmocka_unit_test_setup_teardown(test_many_messages, open_rig, close_rig),
     };
     return UNIT_RUN(tests);
 }
