@@ -39,5 +39,6 @@
 #define PACK_FDS_MAX             256u          /* open packs; the idlest is closed */
 #define STREAM_EXTENTS_SMALL_MAX 16u           /* small extents before a merge */
 #define RUN_MARKS_BYTES_MAX      (64u * KIB)   /* marks of one chunk in memory, of one extent */
+#define PREPARE_BYTES_MAX        (64u * KIB) /* a larger JSON body is looked through on the pool */
 
 #endif

@@ -355,6 +355,13 @@ static void prepare_body(struct stream_op *op)
                                   &a->why);
 }
 
+static void prepare_on_pool(struct task *task)
+{
+    struct stream_op *op = container_of(task, struct stream_op, task);
+    prepare_body(op);
+    op_post(op);
+}
+
 /* Everything about the request that no state decides, before any lock is taken. */
 static int append_prepare(struct stream_op *op)
 {
@@ -371,6 +378,9 @@ static int append_prepare(struct stream_op *op)
     a->invalid = check_request(r, &op->result.msg);
     if (a->invalid < 0 || r->body.len == 0) {
         return OP_NEXT;
+    }
+    if (message_heavy(op->stream->media->json, r->body.len)) {
+        return op_to_pool(op, prepare_on_pool, append_run);
     }
     prepare_body(op);
     return OP_NEXT;

@@ -502,6 +502,13 @@ static void prepare_body(struct stream_op *op)
                               &op->result.msg);
 }
 
+static void prepare_on_pool(struct task *task)
+{
+    struct stream_op *op = container_of(task, struct stream_op, task);
+    prepare_body(op);
+    op_post(op);
+}
+
 static int after_prepare(struct stream_op *op)
 {
     const struct create *c = op->scratch;
@@ -525,6 +532,9 @@ static int create_prepare(struct stream_op *op)
     c->media = media_get(&e->media, type);
     if (!c->media) {
         return answer(op, ERR_NOMEM);
+    }
+    if (message_heavy(c->media->json, r->body.len)) {
+        return op_to_pool(op, prepare_on_pool, after_prepare);
     }
     prepare_body(op);
     return after_prepare(op);

@@ -148,6 +148,11 @@ int message_prepare(struct message_batch *batch, bool json, struct slice body, s
     return 0;
 }
 
+bool message_heavy(bool json, size_t body_len)
+{
+    return json && body_len > PREPARE_BYTES_MAX;
+}
+
 /* A block is kept unless it is mostly something else. */
 struct tail_body message_body(const struct message_batch *batch)
 {

@@ -25,6 +25,9 @@ struct message_batch {
 int message_prepare(struct message_batch *batch, bool json, struct slice body, struct block *block,
                     bool empty_ok, struct errmsg *msg) MUST_USE;
 
+/* Whether preparing such a body takes long enough to be done on the pool. */
+bool message_heavy(bool json, size_t body_len);
+
 /* The body as the tail takes it: a large one with its blocks, a small one to be copied. Borrowed
  * from the batch. */
 struct tail_body message_body(const struct message_batch *batch);

@@ -376,6 +376,38 @@ static void test_length(void **state)
     stream_unref(s);
 }
 
+/* A large JSON body is looked through on the pool, not while others wait for this worker; a small
+ * one, and any body that is kept as it is, at once. */
+static void test_heavy(void **state)
+{
+    (void)state;
+    char *body = malloc(PREPARE_BYTES_MAX + 2);
+    memset(body, '1', PREPARE_BYTES_MAX + 1);
+    body[PREPARE_BYTES_MAX + 1] = '\0';
+    assert_int_equal(rig_put(&rig, "j", "application/json", ""), 0);
+    for (int i = 0; i < 3; i++) {
+        bool done = false;
+        bool heavy = i == 0;
+        struct stream_op op = request(i == 1 ? "1" : body);
+        op.name = i == 2 ? SLICE("s") : SLICE("j");
+        op.append.content_type = i == 2 ? SLICE(TEXT) : SLICE("application/json");
+        op.done = rig_done;
+        op.context = &done;
+        unsigned stages = fake.stages;
+        assert_int_equal(stream_start(rig.worker, &op), STREAM_PENDING);
+        assert_int_equal(fake.stages, stages + (heavy ? 0 : 1));
+        rig_run(&rig);
+        assert_int_equal(fake.stages, stages + 1);
+        rig_commit(&rig);
+        assert_true(done);
+        assert_int_equal(op.result.code, 0);
+    }
+    body[0] = 'x';
+    assert_int_equal(rig_post_body(&rig, "j", "application/json", body), ERR_INVALID);
+    assert_int_equal(rig_put(&rig, "k", "application/json", body), ERR_INVALID);
+    free(body);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_rig, close_rig)
@@ -400,6 +432,7 @@ int main(void)
         TEST(test_json),
         TEST(test_large),
         TEST(test_length),
+        TEST(test_heavy),
     };
     return UNIT_RUN(tests);
 }
