@@ -49,6 +49,24 @@ const char *err_text(int code)
     return row->text;
 }
 
+const char *err_file_text(int code)
+{
+    switch (code) {
+    case ERR_NOTFOUND:
+        return "there is no such file or directory";
+    case ERR_EXISTS:
+        return "something of that name exists already";
+    case ERR_PERM:
+        return "this user may not do that there, or the file system is read-only";
+    case ERR_TOOBIG:
+        return "a name in the path is too long";
+    case ERR_LIMIT:
+        return "too many files are open; raise the limit (ulimit -n)";
+    default:
+        return err_text(code);
+    }
+}
+
 int err_status(int code)
 {
     const struct err_row *row = row_of(code);
@@ -78,6 +96,12 @@ int err_from_errno(int errno_value)
     case EAGAIN:
     case EINTR:
         return ERR_AGAIN;
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP: /* links are not followed */
+        return ERR_FILEKIND;
+    case ENAMETOOLONG:
+        return ERR_TOOBIG;
     case EMFILE:
     case ENFILE:
         return ERR_LIMIT;

@@ -29,7 +29,8 @@
     X(PERM, 403, "not allowed")                                                  \
     X(MISMATCH, 500, "the data directory belongs to other settings")             \
     X(TOOBIG, 413, "too large")                                                  \
-    X(STOPPING, 503, "the server is shutting down")
+    X(STOPPING, 503, "the server is shutting down")                              \
+    X(FILEKIND, 500, "a file, a link or a directory of that name is in the way")
 
 enum err_index {
 #define X(name, status, text) ERR_INDEX_##name,
@@ -54,6 +55,10 @@ const char *err_name(int code);
 
 /* The default sentence of `code`. Static storage. */
 const char *err_text(int code);
+
+/* The same where `code` came from a file: ERR_LIST words some codes for clients, to whom what does
+ * not exist is a stream. Static storage. */
+const char *err_file_text(int code);
 
 /* The HTTP status `code` maps to; 200 for 0. */
 int err_status(int code);

@@ -196,7 +196,7 @@ int catalog_open(struct sys *sys, const char *dir, bool sync, struct catalog **r
     int rc = open_env(c, dir, sync);
     rc = rc ? rc : read_tables(c, &state);
     if (rc) {
-        (void)err_set(msg, rc, "cannot open the catalog %s: %s", dir, err_text(rc));
+        (void)err_set(msg, rc, "cannot open the catalog %s: %s", dir, err_file_text(rc));
     } else if (state.format != CATALOG_FORMAT) {
         rc = err_set(msg, ERR_MISMATCH, "the catalog %s has format %u; this version knows %u", dir,
                      state.format, CATALOG_FORMAT);

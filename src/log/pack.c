@@ -121,7 +121,7 @@ int pack_set_open(struct sys *sys, const char *dir, const uint8_t uuid[static 16
     int rc = sys->mkdir(sys->context, dir);
     if (rc) {
         free(s);
-        return err_set(msg, rc, "cannot make the directory %s: %s", dir, err_text(rc));
+        return err_set(msg, rc, "cannot make the directory %s: %s", dir, err_file_text(rc));
     }
     s->sys = sys;
     memcpy(s->uuid, uuid, sizeof(s->uuid));

@@ -96,7 +96,8 @@ static int set_aside(struct recovery *r, const char *name, struct errmsg *msg)
 {
     int rc = segment_set_aside(r->dir, name);
     if (rc) {
-        return err_set(msg, rc, "cannot rename the damaged log file %s: %s", name, err_text(rc));
+        return err_set(msg, rc, "cannot rename the damaged log file %s: %s", name,
+                       err_file_text(rc));
     }
     r->report.files_set_aside++;
     return 0;
@@ -108,7 +109,8 @@ static int remove_unfinished(struct recovery *r, const char *name, struct errmsg
     char path[SEGMENT_PATH_MAX * 2];
     (void)snprintf(path, sizeof(path), "%s/%s", r->dir->path, name);
     int rc = sys->unlink(sys->context, path);
-    return rc ? err_set(msg, rc, "cannot remove the unfinished log file %s: %s", name, err_text(rc))
+    return rc ? err_set(msg, rc, "cannot remove the unfinished log file %s: %s", name,
+                        err_file_text(rc))
               : 0;
 }
 
@@ -121,7 +123,7 @@ static int scan_file(struct recovery *r, struct list *found, uint64_t number, st
     struct segment *s = NULL;
     int rc = segment_open(r->dir, name, &state, &s);
     if (rc) {
-        return err_set(msg, rc, "cannot open the log file %s: %s", name, err_text(rc));
+        return err_set(msg, rc, "cannot open the log file %s: %s", name, err_file_text(rc));
     }
     switch (state) {
     case SEGMENT_GOOD:
@@ -149,7 +151,7 @@ static int scan_files(struct recovery *r, struct list *found, struct errmsg *msg
     struct name_list names = {0};
     int rc = sys->list_dir(sys->context, r->dir->path, add_name, &names);
     if (rc) {
-        rc = err_set(msg, rc, "cannot list %s: %s", r->dir->path, err_text(rc));
+        rc = err_set(msg, rc, "cannot list %s: %s", r->dir->path, err_file_text(rc));
     }
     for (size_t i = 0; i < names.count && rc == 0; i++) {
         rc = scan_file(r, found, names.numbers[i], msg);

@@ -39,7 +39,11 @@ struct sys {
 
     int (*rename)(void *context, const char *from, const char *to);
     int (*unlink)(void *context, const char *path);
-    int (*mkdir)(void *context, const char *path); /* mode 0700; good when it exists */
+    /* Mode 0700; good when it exists, ERR_FILEKIND when something else does. */
+    int (*mkdir)(void *context, const char *path);
+    /* Takes the rights of group and others from a directory that this user owns; NULL where there
+     * are none. */
+    int (*make_private)(void *context, const char *path);
     int (*sync_dir)(void *context, const char *path);
     int (*list_dir)(void *context, const char *path, sys_entry_fn each, void *each_context);
     /* An exclusive lock that dies with the process; the descriptor, or ERR_LOCKED. */

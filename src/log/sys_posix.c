@@ -181,7 +181,20 @@ static int posix_mkdir(void *context, const char *path)
     if (stat(path, &st) < 0) {
         return err_from_errno(errno);
     }
-    return S_ISDIR(st.st_mode) ? 0 : ERR_EXISTS;
+    return S_ISDIR(st.st_mode) ? 0 : ERR_FILEKIND;
+}
+
+static int posix_make_private(void *context, const char *path)
+{
+    (void)context;
+    struct stat st;
+    if (stat(path, &st) < 0) {
+        return err_from_errno(errno);
+    }
+    mode_t mode = st.st_mode & 07777;
+    bool wide = (mode & (S_IRWXG | S_IRWXO)) != 0;
+    return wide && st.st_uid == geteuid() ? result(chmod(path, mode & ~(mode_t)(S_IRWXG | S_IRWXO)))
+                                          : 0;
 }
 
 static int posix_sync_dir(void *context, const char *path)
@@ -284,6 +297,7 @@ void sys_posix_init(struct sys *sys)
         .rename = posix_rename,
         .unlink = posix_unlink,
         .mkdir = posix_mkdir,
+        .make_private = posix_make_private,
         .sync_dir = posix_sync_dir,
         .list_dir = posix_list_dir,
         .lock = posix_lock,

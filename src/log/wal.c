@@ -536,7 +536,7 @@ static int make_first(struct wal *w, struct errmsg *msg)
     int rc = segment_create(&small, w->config.start, &s);
     if (rc) {
         return err_set(msg, rc, "cannot make a log file of %llu bytes in %s: %s",
-                       (unsigned long long)small.segment_bytes, w->path, err_text(rc));
+                       (unsigned long long)small.segment_bytes, w->path, err_file_text(rc));
     }
     chain_append(&w->chain, s);
     return 0;

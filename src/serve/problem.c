@@ -64,7 +64,7 @@ struct slice problem_detail(int code, const struct errmsg *msg)
 {
     /* What the disk said, with its paths, is for the operator. */
     bool inside = code == ERR_IO || code == ERR_CORRUPT || code == ERR_MISMATCH ||
-                  code == ERR_LOCKED || code == ERR_NOMEM;
+                  code == ERR_LOCKED || code == ERR_NOMEM || code == ERR_FILEKIND;
 
     return slice_of(inside || msg->text[0] == '\0' ? err_text(code) : msg->text);
 }

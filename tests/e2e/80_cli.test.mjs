@@ -1,6 +1,6 @@
 // Tier 80: the command (L20, R17, R23): what it says, and how it ends.
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
@@ -170,6 +170,51 @@ describe('R17, K10: places', { timeout: 300_000 }, () => {
             assertRefusal(await run(['streams', '--listen', '127.0.0.1:0', '--data', dir]), 1);
             rmSync(dir, { recursive: true });
         }
+    });
+
+    test('what is wrong with a directory is said in words about files', async () => {
+        const [missing, locked, linked] = [join(top, 'no', 'such', 'place'), join(top, 'lock-is-dir'), join(top, 'lock-is-link')];
+        mkdirSync(join(locked, 'lock'), { recursive: true });
+        mkdirSync(linked);
+        symlinkSync('/nowhere', join(linked, 'lock'));
+        writeFileSync(join(top, 'file'), 'x');
+        for (const [dir, words] of [[missing, /stand in does not exist/], [join(top, 'file'), /in the way/],
+                                    [join(top, 'file', 'below'), /in the way/], [locked, /lock: .*in the way/],
+                                    [linked, /lock: .*in the way/]]) {
+            const result = await run(['streams', '--listen', '127.0.0.1:0', '--data', dir]);
+            assertRefusal(result, 1);
+            assert.match(result.stderr, words);
+            assert.doesNotMatch(result.stderr, /the stream|such stream|configuration|disk reported/);
+        }
+        for (const path of [join(top, 'file'), locked, linked]) {
+            rmSync(path, { recursive: true });
+        }
+    });
+
+    test('L19: a directory that others may read becomes private, unless it is not for streams alone', async () => {
+        const mode = (dir) => statSync(dir).mode & 0o777;
+        const once = async (dir) => {
+            const server = new Server([], { dir });
+            await server.start();
+            await server.stop();
+        };
+        const own = freshDir();
+        mkdirSync(own);
+        chmodSync(own, 0o755);
+        await once(own);
+        assert.equal(mode(own), 0o700);
+        chmodSync(own, 0o777);
+        await once(own);
+        assert.equal(mode(own), 0o700, 'also one with streams in it');
+        const shared = freshDir();
+        mkdirSync(shared);
+        writeFileSync(join(shared, 'letter.txt'), 'dear');
+        chmodSync(shared, 0o755);
+        await once(shared);
+        await once(shared);
+        assert.equal(mode(shared), 0o755);
+        assert.equal(mode(join(shared, 'catalog')), 0o700, 'what is made in it is private by itself');
+        [own, shared].forEach((dir) => rmSync(dir, { recursive: true }));
     });
 
     test('a directory with other files in it is not taken over silently nor harmed', async () => {

@@ -36,6 +36,21 @@ static void test_numbers_that_are_no_codes(void **state)
     }
 }
 
+/* What is said of a file never speaks of streams and requests. */
+static void test_file_sentences(void **state)
+{
+    static const char *const words[] = {"stream", "request", "configuration"};
+
+    (void)state;
+    for (const int *code = (const int[]){ENOENT, EEXIST, EACCES, EMFILE, EISDIR, EIO, ENOSPC, 0};
+         *code != 0; code++) {
+        for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+            assert_null(strstr(err_file_text(err_from_errno(*code)), words[i]));
+        }
+    }
+    assert_string_equal(err_file_text(ERR_NOSPC), err_text(ERR_NOSPC));
+}
+
 /* Errno values with a meaning of their own keep it; the rest, EINVAL included, are I/O errors. */
 static void test_errno_is_translated(void **state)
 {
@@ -43,10 +58,13 @@ static void test_errno_is_translated(void **state)
         int from;
         int to;
     } cases[] = {
-        {ENOMEM, ERR_NOMEM},  {ENOSPC, ERR_NOSPC}, {EDQUOT, ERR_NOSPC}, {ENOENT, ERR_NOTFOUND},
-        {EEXIST, ERR_EXISTS}, {EACCES, ERR_PERM},  {EPERM, ERR_PERM},   {EROFS, ERR_PERM},
-        {EAGAIN, ERR_AGAIN},  {EINTR, ERR_AGAIN},  {EMFILE, ERR_LIMIT}, {ENFILE, ERR_LIMIT},
-        {EIO, ERR_IO},        {EINVAL, ERR_IO},    {EBADF, ERR_IO},     {12345, ERR_IO},
+        {ENOMEM, ERR_NOMEM},    {ENOSPC, ERR_NOSPC},        {EDQUOT, ERR_NOSPC},
+        {ENOENT, ERR_NOTFOUND}, {EEXIST, ERR_EXISTS},       {EACCES, ERR_PERM},
+        {EPERM, ERR_PERM},      {EROFS, ERR_PERM},          {EAGAIN, ERR_AGAIN},
+        {EINTR, ERR_AGAIN},     {EMFILE, ERR_LIMIT},        {ENFILE, ERR_LIMIT},
+        {EIO, ERR_IO},          {EINVAL, ERR_IO},           {EBADF, ERR_IO},
+        {12345, ERR_IO},        {ENOTDIR, ERR_FILEKIND},    {EISDIR, ERR_FILEKIND},
+        {ELOOP, ERR_FILEKIND},  {ENAMETOOLONG, ERR_TOOBIG},
     };
 
     (void)state;
@@ -119,6 +137,7 @@ int main(void)
         cmocka_unit_test(test_every_code_has_a_row),
         cmocka_unit_test(test_numbers_that_are_no_codes),
         cmocka_unit_test(test_errno_is_translated),
+        cmocka_unit_test(test_file_sentences),
         cmocka_unit_test(test_set_formats_and_returns_the_code),
         cmocka_unit_test(test_prefixes_stack),
         cmocka_unit_test(test_prefix_of_silence_uses_the_default_sentence),

@@ -102,8 +102,30 @@ static void test_directories(void **state)
     int fd = s->open(NULL, f.path, true);
     assert_true(fd >= 0);
     s->close(NULL, fd);
-    assert_int_equal(s->mkdir(NULL, f.path), ERR_EXISTS);
+    assert_int_equal(s->mkdir(NULL, f.path), ERR_FILEKIND);
     assert_int_equal(s->unlink(NULL, f.path), 0);
+    fixture_finish(&f);
+}
+
+/* The rights of others are taken from a directory that is this user's, and from no other one. */
+static void test_make_private(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct stat st;
+    fixture_init(&f);
+    assert_int_equal(chmod(f.dir, 01755), 0);
+    assert_int_equal(f.sys.make_private(NULL, f.dir), 0);
+    assert_int_equal(stat(f.dir, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 01700);
+    assert_int_equal(f.sys.make_private(NULL, f.path), ERR_NOTFOUND);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(f.dir, 12345, 12345), 0);
+        assert_int_equal(chmod(f.dir, 0755), 0);
+        assert_int_equal(f.sys.make_private(NULL, f.dir), 0);
+        assert_int_equal(stat(f.dir, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0755);
+    }
     fixture_finish(&f);
 }
 
@@ -177,13 +199,10 @@ static void test_clock_and_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_no_links),
-        cmocka_unit_test(test_directories),
-        cmocka_unit_test(test_lock),
-        cmocka_unit_test(test_advance),
-        cmocka_unit_test(test_short_write),
-        cmocka_unit_test(test_clock_and_random),
+        cmocka_unit_test(test_file),        cmocka_unit_test(test_no_links),
+        cmocka_unit_test(test_directories), cmocka_unit_test(test_make_private),
+        cmocka_unit_test(test_lock),        cmocka_unit_test(test_advance),
+        cmocka_unit_test(test_short_write), cmocka_unit_test(test_clock_and_random),
     };
     return UNIT_RUN(tests);
 }
