@@ -146,7 +146,7 @@ static bool over_budget(const struct stream *s, size_t len)
     return len > 0 && atomic_load(&e->hot_bytes) + len > e->config.hot_bytes_max;
 }
 
-/* STREAM_PENDING: nothing speaks against the append; else answered. */
+/* STREAM_PENDING: nothing speaks against the append; ERR_AGAIN; else answered. */
 static int check(struct stream_op *op, struct stream *s, const struct append *a,
                  const struct producer *known, int64_t now_ms)
 {
@@ -155,7 +155,7 @@ static int check(struct stream_op *op, struct stream *s, const struct append *a,
     int code = expiry_check(s, now_ms, &removal);
     if (code < 0) {
         op->result.msg.text[0] = '\0';
-        return op_answer_after(op, s, code);
+        return op_answer_absent(op, s, code);
     }
     if (a->invalid < 0) {
         return op_answer(op, a->invalid);

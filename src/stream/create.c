@@ -146,12 +146,11 @@ static int answer_existing(struct stream_op *op, struct stream *s)
 /* ----------------------------------------------------------------------------------- a new
  * stream */
 
-/* Under the locks of stream and source: 0, or an error that rests on the source's state. */
-static int check_source(struct stream_op *op, struct stream *source, int64_t now_ms)
+/* Under the locks of stream and source: 0, or an error that rests on the source's state. `code`
+ * says whether it is there. */
+static int check_source(struct stream_op *op, struct stream *source, int code)
 {
     struct create *c = op->scratch;
-    int removal;
-    int code = expiry_check(source, now_ms, &removal);
     if (code == ERR_GONE) {
         return err_set(&op->result.msg, ERR_CONFLICT,
                        "the source was deleted: fork another stream");
@@ -282,7 +281,12 @@ static int create_locked(struct stream_op *op, struct stream *s)
 {
     int64_t now_ms = engine_now_ms(s->engine);
     const struct create *c = op->scratch;
-    int code = op->source ? check_source(op, op->source, now_ms) : 0;
+    int removal;
+    int code = op->source ? expiry_check(op->source, now_ms, &removal) : 0;
+    if (code < 0 && !expiry_absent(code)) {
+        return code;
+    }
+    code = op->source ? check_source(op, op->source, code) : 0;
     if (code < 0) {
         (void)op_answer_after(op, op->source, code);
         return code;
@@ -381,7 +385,7 @@ static int create_existing(struct stream_op *op)
         (void)op_answer_after(op, s, ERR_CONFLICT);
     }
     pthread_mutex_unlock(&s->lock);
-    if (code != ERR_NOTFOUND) {
+    if (code == 0 || code == ERR_GONE) {
         return answer(op, op->result.code);
     }
     if (removal == ERR_AGAIN) {
@@ -465,12 +469,17 @@ static int create_locate(struct stream_op *op)
     if (!op->source) {
         return create_target(op);
     }
+    op->step = create_locate;
+    op_note(op);
     pthread_mutex_lock(&op->source->lock);
     int removal;
     int code = expiry_check(op->source, engine_now_ms(op->worker->engine), &removal);
     uint64_t tail = view_now(op->source)->tail;
     log_pos end = op->source->staged_end;
     pthread_mutex_unlock(&op->source->lock);
+    if (code < 0 && !expiry_absent(code)) {
+        return code == ERR_AGAIN ? op_wait_room(op) : answer(op, code);
+    }
     if (code == ERR_NOTFOUND) {
         /* No word about offsets in a stream that is not there. */
         op->end = end;

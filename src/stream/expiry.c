@@ -1,4 +1,8 @@
-/* The deadline is looked at whenever a stream is met, never by a timer: the sweeper only meets
+/* Nobody is told of an end that could be taken back. After a restart a TTL counts from the last
+ * logged access with the slack added, and so may not be over yet: that it was over rests on the
+ * record of the deletion. Expires-At is the same after a restart, and needs none.
+ *
+ * The deadline is looked at whenever a stream is met, never by a timer: the sweeper only meets
  * those streams that nobody asks for. */
 #include "stream/expiry.h"
 
@@ -54,7 +58,8 @@ int expiry_check(struct stream *s, int64_t now_ms, int *ret_removal)
             publish_later(s->engine, s, s->staged_end);
         }
     }
-    return absence(s);
+    bool sure = *ret_removal == 0 || s->expires_at_ms != INT64_MAX;
+    return sure ? absence(s) : *ret_removal;
 }
 
 int expiry_check_visible(struct stream *s, int64_t now_ms)
@@ -66,7 +71,7 @@ int expiry_check_visible(struct stream *s, int64_t now_ms)
     if (v->life != LIFE_ALIVE) {
         return v->life == LIFE_SOFT ? ERR_GONE : ERR_NOTFOUND;
     }
-    int removal; /* the sweeper tries again */
+    int removal; /* told by the result, as far as it matters */
     return due(s, now_ms) ? expiry_check(s, now_ms, &removal) : 0;
 }
 

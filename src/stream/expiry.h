@@ -5,19 +5,27 @@
 #ifndef ARBE_STREAM_EXPIRY_H
 #define ARBE_STREAM_EXPIRY_H
 
+#include "base/err.h"
 #include "stream/stream.h"
 
 /* The moment from which the stream is expired; INT64_MAX: never as things are. */
 int64_t expiry_deadline(const struct stream *s);
 
 /* Whether writers find the stream: 0, ERR_NOTFOUND, or ERR_GONE when forks keep it. An expired one
- * is deleted; *ret_removal is 0 or why that could not be staged, in which case the stream is still
- * said not to be there, since its time is over. */
+ * is deleted; *ret_removal is 0 or why that could not be staged. That is also the result, unless
+ * the stream has an Expires-At and so is not there whatever becomes of its deletion: ERR_AGAIN,
+ * wait for room; ERR_FAILED, ERR_NOSPC, ERR_NOMEM. */
 int expiry_check(struct stream *s, int64_t now_ms, int *ret_removal);
 
 /* Whether readers find it: the same by what is durable, and ERR_AGAIN when no record of it is
  * durable yet. */
 int expiry_check_visible(struct stream *s, int64_t now_ms);
+
+/* Whether a result of the two above says that the stream is not there. */
+static inline bool expiry_absent(int code)
+{
+    return code == ERR_NOTFOUND || code == ERR_GONE;
+}
 
 /* Renews a sliding TTL. Logs it when the log's idea is older than an eighth of the TTL. */
 void expiry_touch(struct stream *s, int64_t now_ms);

@@ -35,8 +35,8 @@ static int head_run(struct stream_op *op)
     if (code == 0) {
         answer_head(op, s);
         (void)op_answer(op, 0);
-    } else if (code != ERR_AGAIN) {
-        (void)op_answer_after(op, s, code);
+    } else {
+        (void)op_answer_absent(op, s, code); /* ERR_AGAIN is seen below */
     }
     pthread_mutex_unlock(&s->lock);
     return code == ERR_AGAIN ? op_wait_visible(op) : 0;

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
+#include "stream/expiry.h"
 #include "stream/watch.h"
 
 static bool durable_up_to(const struct engine *e, log_pos end)
@@ -41,6 +42,14 @@ int op_answer_after(struct stream_op *op, struct stream *s, int code)
 {
     op->end = s->staged_end > op->end ? s->staged_end : op->end;
     return op_answer(op, code);
+}
+
+int op_answer_absent(struct stream_op *op, struct stream *s, int code)
+{
+    if (code == ERR_AGAIN) {
+        return code;
+    }
+    return expiry_absent(code) ? op_answer_after(op, s, code) : op_answer(op, code);
 }
 
 void op_set_type(struct stream_op *op, const struct stream *s)

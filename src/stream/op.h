@@ -30,6 +30,10 @@ int op_answer(struct stream_op *op, int code);
 /* The same, but it rests on everything staged for `s`, whose lock the caller holds. */
 int op_answer_after(struct stream_op *op, struct stream *s, int code);
 
+/* Answers with a result of expiry_check below 0: that the stream is not there rests on what was
+ * staged, why one cannot tell does not. ERR_AGAIN is returned as it is: wait, and look again. */
+int op_answer_absent(struct stream_op *op, struct stream *s, int code);
+
 /* Runs op->task.run on the pool, which will op_post. */
 int op_to_pool(struct stream_op *op, void (*run)(struct task *task),
                int (*then)(struct stream_op *));

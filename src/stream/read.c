@@ -167,14 +167,17 @@ static int read_run(struct stream_op *op)
         if (op->read.touch) {
             expiry_touch(s, now_ms);
         }
-    } else if (code != ERR_AGAIN) {
-        (void)op_answer_after(op, s, code);
+    } else {
+        (void)op_answer_absent(op, s, code); /* ERR_AGAIN is seen below */
     }
     pthread_mutex_unlock(&s->lock);
     if (code == ERR_AGAIN) {
         return op_wait_visible(op);
     }
-    return code < 0 ? answer_absent(op, code) : gather(op);
+    if (code < 0) {
+        return expiry_absent(code) ? answer_absent(op, code) : 0;
+    }
+    return gather(op);
 }
 
 int read_begin(struct stream_op *op)

@@ -124,7 +124,7 @@ static int delete_locked(struct stream_op *op, struct stream *s)
     int removal;
     int code = expiry_check(s, engine_now_ms(s->engine), &removal);
     if (code < 0) {
-        return op_answer_after(op, s, code);
+        return op_answer_absent(op, s, code);
     }
     code = op_refused(s->engine);
     if (code == 0) {

@@ -146,12 +146,94 @@ static void test_old_reader(void **state)
     stream_page_finish(&first.result.page);
 }
 
+static int put_expiring(const char *name, struct stream_expiry expiry)
+{
+    struct stream_op op = {0};
+    op.create.expiry = expiry;
+    return rig_create(&rig, &op, name, TEXT, "x");
+}
+
+static int get(const char *name)
+{
+    struct stream_op op;
+    int code = rig_page(&rig, &op, name, 0, false);
+    stream_page_finish(&op.result.page);
+    return code;
+}
+
+/* Whichever verb meets an expired stream whose deletion cannot be recorded: nobody is told that it
+ * is gone, since it may be back after a restart. */
+static void test_expired_refused(void **state)
+{
+    (void)state;
+    static const int codes[] = {ERR_FAILED, ERR_NOSPC};
+    assert_int_equal(put_expiring("t", (struct stream_expiry){.has_ttl = true, .ttl_seconds = 1}),
+                     0);
+    rig_sleep(1000);
+    for (size_t i = 0; i < ARRAY_COUNT(codes); i++) {
+        fake.refuse = codes[i];
+        assert_int_equal(rig_head(&rig, "t"), codes[i]);
+        assert_int_equal(get("t"), codes[i]);
+        assert_int_equal(rig_post_body(&rig, "t", TEXT, "y"), codes[i]);
+        assert_int_equal(rig_delete(&rig, "t"), codes[i]);
+        assert_int_equal(rig_put(&rig, "t", TEXT, ""), codes[i]);
+        assert_int_equal(rig_fork(&rig, "fork", "t"), codes[i]);
+    }
+    fake.refuse = ERR_AGAIN;
+    fake.refuse_once = true;
+    assert_int_equal(rig_head(&rig, "t"), ERR_NOTFOUND);
+    fake.refuse = 0;
+    assert_int_equal(get("t"), ERR_NOTFOUND);
+}
+
+/* One that waits for room in the log is tried again, whichever verb it is. */
+static void test_expired_waits(void **state)
+{
+    (void)state;
+    struct stream_expiry second = {.has_ttl = true, .ttl_seconds = 1};
+    static const char *const names[] = {"get", "post", "delete", "put", "source"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        assert_int_equal(put_expiring(names[i], second), 0);
+    }
+    rig_sleep(1000);
+    fake.refuse_once = true;
+    fake.refuse = ERR_AGAIN;
+    assert_int_equal(get("get"), ERR_NOTFOUND);
+    fake.refuse = ERR_AGAIN;
+    assert_int_equal(rig_post_body(&rig, "post", TEXT, "y"), ERR_NOTFOUND);
+    fake.refuse = ERR_AGAIN;
+    assert_int_equal(rig_delete(&rig, "delete"), ERR_NOTFOUND);
+    fake.refuse = ERR_AGAIN;
+    assert_int_equal(rig_put(&rig, "put", TEXT, ""), 0);
+    fake.refuse = ERR_AGAIN;
+    assert_int_equal(rig_fork(&rig, "fork", "source"), ERR_NOTFOUND);
+    assert_int_equal(fake.refuse, 0);
+}
+
+/* A fixed deadline is the same after a restart: nothing needs to be recorded for it. */
+static void test_deadline_refused(void **state)
+{
+    (void)state;
+    struct stream_expiry fixed = {.has_expires_at = true, .expires_at_ms = rig_now_ms + 1000};
+    assert_int_equal(put_expiring("t", fixed), 0);
+    rig_sleep(1000);
+    fake.refuse = ERR_FAILED;
+    assert_int_equal(rig_head(&rig, "t"), ERR_NOTFOUND);
+    assert_int_equal(get("t"), ERR_NOTFOUND);
+    assert_int_equal(rig_post_body(&rig, "t", TEXT, "y"), ERR_NOTFOUND);
+    assert_int_equal(rig_put(&rig, "t", TEXT, ""), ERR_FAILED);
+    fake.refuse = 0;
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_rig, close_rig)
     const struct CMUnitTest tests[] = {
-        TEST(test_delete),  TEST(test_soft),   TEST(test_cascade),    TEST(test_cascade_shared),
-        TEST(test_refused), TEST(test_parked), TEST(test_old_reader),
+        TEST(test_delete),        TEST(test_soft),
+        TEST(test_cascade),       TEST(test_cascade_shared),
+        TEST(test_refused),       TEST(test_parked),
+        TEST(test_old_reader),    TEST(test_expired_refused),
+        TEST(test_expired_waits), TEST(test_deadline_refused),
     };
     return UNIT_RUN(tests);
 }
