@@ -36,6 +36,8 @@ struct sys {
     int (*allocate)(void *context, int fd, uint64_t size_bytes);
     int (*truncate)(void *context, int fd, uint64_t size_bytes);
     int64_t (*size)(void *context, int fd);
+    /* Bytes that may still be written to the file system of `path`. */
+    int64_t (*free_bytes)(void *context, const char *path);
 
     int (*rename)(void *context, const char *from, const char *to);
     int (*unlink)(void *context, const char *path);

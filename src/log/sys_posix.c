@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -156,6 +157,17 @@ static int64_t posix_size(void *context, int fd)
     return fstat(fd, &st) < 0 ? err_from_errno(errno) : (int64_t)st.st_size;
 }
 
+static int64_t posix_free_bytes(void *context, const char *path)
+{
+    (void)context;
+    struct statvfs st;
+    if (statvfs(path, &st) < 0) {
+        return err_from_errno(errno);
+    }
+    uint64_t bytes = (uint64_t)st.f_bavail * st.f_frsize;
+    return bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
+}
+
 static int posix_rename(void *context, const char *from, const char *to)
 {
     (void)context;
@@ -294,6 +306,7 @@ void sys_posix_init(struct sys *sys)
         .allocate = posix_allocate,
         .truncate = posix_truncate,
         .size = posix_size,
+        .free_bytes = posix_free_bytes,
         .rename = posix_rename,
         .unlink = posix_unlink,
         .mkdir = posix_mkdir,
