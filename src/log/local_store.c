@@ -30,8 +30,9 @@
 #include "base/limits.h"
 #include "log/checkpoint.h"
 #include "log/compact.h"
+#include "log/data_dir.h"
 
-#define PATH_BYTES_MAX      1100u
+#define PATH_BYTES_MAX      DATA_DIR_PATH_BYTES_MAX
 #define RETRY_MS_MIN        1000u
 #define RETRY_MS_MAX        60000u
 #define COMPACT_ROUND_BYTES (64ull * MIB)
@@ -469,87 +470,21 @@ static int format_paths(struct local_store *s, const struct store_config *config
     return 0;
 }
 
-/* Makes the entry of the data directory durable where it may be new. A parent that this user cannot
- * read was not made by him, nor was the directory in it. */
-static int sync_parent(struct local_store *s)
-{
-    struct sys *sys = s->config.sys;
-    char parent[PATH_BYTES_MAX];
-    memcpy(parent, s->dir, sizeof(parent));
-    size_t len = strlen(parent);
-    while (len > 1 && parent[len - 1] == '/') {
-        parent[--len] = '\0';
-    }
-    char *slash = strrchr(parent, '/');
-    if (!slash) {
-        (void)snprintf(parent, sizeof(parent), ".");
-    } else if (slash == parent) {
-        parent[1] = '\0';
-    } else {
-        *slash = '\0';
-    }
-    int rc = sys->sync_dir(sys->context, parent);
-    return rc == ERR_PERM ? 0 : rc;
-}
-
-/* Sets the context, a bool, when `name` is nothing of ours, nor of a fresh file system. */
-static int note_foreign(void *context, const char *name)
-{
-    static const char *const known[] = {"lock", "wal", "packs", "catalog", "reserve", "lost+found"};
-    bool *foreign = context;
-    bool ours = false;
-    for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
-        ours = ours || slice_starts_with(slice_of(name), slice_of(known[i]));
-    }
-    *foreign = *foreign || !ours;
-    return 0;
-}
-
-/* Streams are nobody else's to read. A directory that holds other things, /tmp for one, keeps its
- * rights; what is made in it is private by itself. */
-static int make_dir(struct local_store *s, struct errmsg *msg)
-{
-    struct sys *sys = s->config.sys;
-    bool foreign = false;
-    int rc = sys->mkdir(sys->context, s->dir);
-    if (rc) {
-        return err_set(msg, rc, "cannot make the data directory %s: %s", s->dir,
-                       rc == ERR_NOTFOUND ? "the directory that it is to stand in does not exist"
-                                          : err_file_text(rc));
-    }
-    if (!sys->make_private) {
-        return 0;
-    }
-    rc = sys->list_dir(sys->context, s->dir, note_foreign, &foreign);
-    if (rc == 0 && !foreign) {
-        rc = sys->make_private(sys->context, s->dir);
-    }
-    return rc ? err_set(msg, rc, "cannot use the data directory %s: %s", s->dir, err_file_text(rc))
-              : 0;
-}
-
 /* Makes and locks the directory. */
 static int take_dir(struct local_store *s, struct errmsg *msg)
 {
     struct sys *sys = s->config.sys;
-    char lock[PATH_BYTES_MAX + 8];
-    (void)snprintf(lock, sizeof(lock), "%s/lock", s->dir);
-    int rc = make_dir(s, msg);
+    int rc = data_dir_take(sys, s->dir, &s->lock_fd, msg);
     if (rc) {
         return rc;
     }
-    int fd = sys->lock(sys->context, lock);
-    if (fd < 0) {
-        return err_set(msg, fd, "cannot lock %s: %s", lock, err_file_text(fd));
-    }
-    s->lock_fd = fd;
     rc = sys->mkdir(sys->context, s->packs_path);
     rc = rc ? rc : sys->mkdir(sys->context, s->wal_path);
     if (rc == 0 && !s->config.catalog_dir) {
         rc = sys->mkdir(sys->context, s->catalog_path);
     }
     rc = rc ? rc : sys->sync_dir(sys->context, s->dir);
-    rc = rc ? rc : sync_parent(s);
+    rc = rc ? rc : data_dir_sync_entry(sys, s->dir);
     return rc ? err_set(msg, rc, "cannot make directories in %s: %s", s->dir, err_file_text(rc))
               : 0;
 }

@@ -1,0 +1,80 @@
+/* A process that takes the directory holds the lock on the file `lock` in it, which dies with the
+ * process; the file stays. */
+#include "log/data_dir.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* Sets the context, a bool, when `name` is nothing of ours, nor of a fresh file system. */
+static int note_foreign(void *context, const char *name)
+{
+    static const char *const known[] = {"lock", "wal", "packs", "catalog", "reserve", "lost+found"};
+    bool *foreign = context;
+    bool ours = false;
+    for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
+        ours = ours || slice_starts_with(slice_of(name), slice_of(known[i]));
+    }
+    *foreign = *foreign || !ours;
+    return 0;
+}
+
+/* Streams are nobody else's to read. A directory that holds other things, /tmp for one, keeps its
+ * rights; what is made in it is private by itself. */
+static int make_dir(struct sys *sys, const char *path, struct errmsg *msg)
+{
+    bool foreign = false;
+    int rc = sys->mkdir(sys->context, path);
+    if (rc) {
+        return err_set(msg, rc, "cannot make the data directory %s: %s", path,
+                       rc == ERR_NOTFOUND ? "the directory that it is to stand in does not exist"
+                                          : err_file_text(rc));
+    }
+    if (!sys->make_private) {
+        return 0;
+    }
+    rc = sys->list_dir(sys->context, path, note_foreign, &foreign);
+    if (rc == 0 && !foreign) {
+        rc = sys->make_private(sys->context, path);
+    }
+    return rc ? err_set(msg, rc, "cannot use the data directory %s: %s", path, err_file_text(rc))
+              : 0;
+}
+
+int data_dir_take(struct sys *sys, const char *path, int *ret_fd, struct errmsg *msg)
+{
+    char lock[DATA_DIR_PATH_BYTES_MAX];
+    int len = snprintf(lock, sizeof(lock), "%s/lock", path);
+    assert(len > 0 && (size_t)len < sizeof(lock));
+    int rc = make_dir(sys, path, msg);
+    if (rc) {
+        return rc;
+    }
+    int fd = sys->lock(sys->context, lock);
+    if (fd < 0) {
+        return err_set(msg, fd, "cannot lock %s: %s", lock, err_file_text(fd));
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int data_dir_sync_entry(struct sys *sys, const char *path)
+{
+    char parent[DATA_DIR_PATH_BYTES_MAX];
+    size_t len = strlen(path);
+    assert(len < sizeof(parent));
+    memcpy(parent, path, len + 1);
+    while (len > 1 && parent[len - 1] == '/') {
+        parent[--len] = '\0';
+    }
+    char *slash = strrchr(parent, '/');
+    if (!slash) {
+        (void)snprintf(parent, sizeof(parent), ".");
+    } else if (slash == parent) {
+        parent[1] = '\0';
+    } else {
+        *slash = '\0';
+    }
+    int rc = sys->sync_dir(sys->context, parent);
+    /* A parent that this user cannot read was not made by him, nor was the directory in it. */
+    return rc == ERR_PERM ? 0 : rc;
+}
