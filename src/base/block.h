@@ -20,8 +20,9 @@ struct block {
 /* A block of capacity `cap` (at most 1 GiB) with one reference, or NULL. */
 struct block *block_try_create(size_t cap) MUST_USE;
 
-/* Makes the only reference's block hold `cap` bytes, at least as many as before; the bytes stay. The
- * block, perhaps elsewhere, or NULL, and then it is as it was. Large ones move without a copy. */
+/* Makes a block with one reference hold `cap` bytes, at least as many as before; the bytes stay.
+ * The block, perhaps elsewhere, or NULL, and then it is as it was. Large ones move without a
+ * copy. */
 struct block *block_try_grow(struct block *b, size_t cap) MUST_USE;
 
 /* One more reference; any thread. */

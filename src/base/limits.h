@@ -11,12 +11,12 @@
 #define HTTP_HEADERS_MAX               100u        /* header fields; 431 */
 #define HTTP_CHUNK_LINE_BYTES_MAX      1024u       /* chunk size with extensions; 400 */
 #define HTTP_TRAILER_BYTES_MAX         (8u * KIB)  /* trailer section; 431 */
-#define HTTP_BODY_DRAIN_BYTES_MAX      (1 * MIB) /* unread body read away to keep a connection; close */
-#define HTTP_BODY_WINDOW_MS            30000u /* a body's speed is looked at so often; 408 */
-#define HTTP_BODY_BYTES_PER_SECOND_MIN 1024u  /* on average in each window; 408 */
+#define HTTP_BODY_DRAIN_BYTES_MAX      (1 * MIB) /* of an unread body to keep a connection; close */
+#define HTTP_BODY_WINDOW_MS            30000u    /* a body's speed is looked at so often; 408 */
+#define HTTP_BODY_BYTES_PER_SECOND_MIN 1024u     /* on average in each window; 408 */
 
-/* Connections above --max-connections whose request is waited for and answered; 503. Above those the
- * answer is sent at once. */
+/* Connections above --max-connections whose request is waited for and answered; 503. Above those
+ * the answer is sent at once. */
 #define HTTP_REFUSED_CONNECTIONS(max) ((max) / 16u + 64u)
 
 /* Streams. */

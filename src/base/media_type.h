@@ -5,8 +5,9 @@
 
 #include "base/slice.h"
 
-/* Whether `text` is type "/" subtype, perhaps with parameters, within STREAM_CONTENT_TYPE_BYTES_MAX.
- * White space around ';' and empty parameters are allowed, a list of types is not. */
+/* Whether `text` is type "/" subtype, perhaps with parameters, of at most
+ * STREAM_CONTENT_TYPE_BYTES_MAX bytes. White space around ';' and empty parameters are allowed, a
+ * list of types is not. */
 bool media_type_valid(struct slice text);
 
 /* Whether both name the same type, parameters aside; of valid types. */

@@ -17,8 +17,8 @@ bool page_queue(struct exchange *x, struct stream_page *page) MUST_USE;
 bool page_append_small(struct buf *out, const struct stream_page *page) MUST_USE;
 
 /* Gives back what the end of a page of text cuts apart, so that the next page begins with it: the
- * bytes of a UTF-8 character that is not whole; and, when `more` follows at once, a CR, which may be
- * half a line end. Nothing may be left, but not when `more` follows. */
+ * bytes of a UTF-8 character that is not whole; and, when `more` follows at once, a CR, which may
+ * be half a line end. Nothing may be left, but not when `more` follows. */
 void page_trim_text(struct stream_page *page, bool more);
 
 #endif

@@ -322,8 +322,8 @@ static const struct conn_handler handler = {
     .closed = on_closed,
 };
 
-/* Above the cap a client is told so in answer to its request; far above it, at once, and nobody waits
- * for what it says. */
+/* Above the cap a client is told so in answer to its request; far above it, at once, and nobody
+ * waits for what it says. */
 static bool admit(struct server *server, bool *ret_refused)
 {
     unsigned max = server->config->connection_count_max;
@@ -337,8 +337,8 @@ static bool admit(struct server *server, bool *ret_refused)
     return false;
 }
 
-/* Sends a refusal into a new socket, which has room for it, and closes. What has come already is read,
- * since closing upon unread bytes is a reset, which may overtake the answer. */
+/* Sends a refusal into a new socket, which has room for it, and closes. What has come already is
+ * read, since closing upon unread bytes is a reset, which may overtake the answer. */
 static void turn_away(struct worker *w, int fd)
 {
     char away[16 * KIB];

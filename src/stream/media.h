@@ -1,5 +1,5 @@
-/* The media types of streams, each distinct text once, since millions of streams share a handful. The
- * set has its own lock and is for any thread. */
+/* The media types of streams, each distinct text once, since millions of streams share a handful.
+ * The set has its own lock and is for any thread. */
 #ifndef ARBE_STREAM_MEDIA_H
 #define ARBE_STREAM_MEDIA_H
 

@@ -1,7 +1,6 @@
 /* Any bytes as the payload of an event, in up to three pieces, read back by the rules of the HTML
- * standard (section 9.2.6): one event of the right type whose data is the payload, line ends and bytes
- * that are not UTF-8 aside.
- * The first byte picks the encoding, the next two the cuts. */
+ * standard (section 9.2.6): one event of the right type whose data is the payload, line ends and
+ * bytes that are not UTF-8 aside. The first byte picks the encoding, the next two the cuts. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

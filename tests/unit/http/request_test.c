@@ -511,7 +511,7 @@ static void expect_inside(struct slice part, const char *bytes, size_t len)
     assert_true(part.ptr + part.len <= bytes + len);
 }
 
-/* Every slice of a request lies in its bytes, whatever its form, so that a copy can say the same. */
+/* Every slice of a request lies in its bytes, whatever its form, so that a copy says the same. */
 static void test_copy(void **state)
 {
     static const char *const heads[] = {
