@@ -80,6 +80,24 @@ static int take_dirty(struct engine *e)
     return 0;
 }
 
+/* Under the lock: room for extents that the checkpoint will add. Once the catalog has them it is too
+ * late to be out of memory: the bytes would be saved again, into a pack that nobody names. */
+static int reserve_extents(struct stream *s, size_t more)
+{
+    size_t wanted = s->extent_count + more;
+    if (wanted <= s->extent_cap) {
+        return 0;
+    }
+    size_t cap = wanted > 2 * s->extent_cap ? wanted : 2 * s->extent_cap;
+    struct extent *extents = realloc(s->extents, cap * sizeof(extents[0]));
+    if (!extents) {
+        return ERR_NOMEM;
+    }
+    s->extents = extents;
+    s->extent_cap = cap;
+    return 0;
+}
+
 static int save(struct saving *saving, struct checkpoint *c)
 {
     struct stream *s = saving->stream;
@@ -88,6 +106,9 @@ static int save(struct saving *saving, struct checkpoint *c)
     s->dirty = false;
     saving->taken = true;
     int code = snapshot_take(s, &snap);
+    if (code == 0) {
+        code = reserve_extents(s, snap.range_count);
+    }
     if (s->changes) {
         checkpoint_mark(s);
     }
@@ -160,21 +181,6 @@ void checkpoint_done(void *context, int code)
     checkpoint_trim_cache(e);
 }
 
-static int append_extent(struct stream *s, const struct extent *x)
-{
-    if (s->extent_count == s->extent_cap) {
-        size_t cap = s->extent_cap == 0 ? 1 : 2 * s->extent_cap;
-        struct extent *extents = realloc(s->extents, cap * sizeof(extents[0]));
-        if (!extents) {
-            return ERR_NOMEM;
-        }
-        s->extents = extents;
-        s->extent_cap = cap;
-    }
-    s->extents[s->extent_count++] = *x;
-    return 0;
-}
-
 static void join_cache(struct stream *s)
 {
     struct engine *e = s->engine;
@@ -199,12 +205,9 @@ static void count_cache(struct stream *s)
 static void added(struct stream *s, const struct extent *x)
 {
     struct engine *e = s->engine;
-    if (x->start != s->saved || append_extent(s, x) < 0) {
-        /* Without memory the bytes stay hot and are saved again; the catalog leaves an extent alone
-         * that it has. */
-        checkpoint_mark(s);
-        return;
-    }
+    assert(x->start == s->saved);
+    assert(s->extent_count < s->extent_cap); /* reserve_extents saw to it */
+    s->extents[s->extent_count++] = *x;
     s->saved += x->len;
     atomic_fetch_sub(&e->hot_bytes, x->len);
     count_cache(s);
