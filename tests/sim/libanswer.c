@@ -510,7 +510,6 @@ static void check_answer(struct request *r)
     struct world *w = r->world;
     const struct stream_result *res = &r->op.result;
     w->answers++;
-    settle_twins(r);
     CHECK(res->code == 0 || res->msg.text[0] != '\0', "request %u: an error without a sentence",
           r->number);
     if (r->staged) {
@@ -550,6 +549,7 @@ void request_answered(struct request *r)
     world_trace(w, "  answer %u: %s next %llu%s%s%s", r->number, err_name(r->op.result.code),
                 (unsigned long long)r->op.result.next, r->op.result.closed ? " closed" : "",
                 r->op.result.duplicate ? " duplicate" : "", r->op.result.created ? " created" : "");
+    settle_twins(r);
     if (!w->dying) {
         check_answer(r);
         go_on(r);
