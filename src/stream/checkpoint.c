@@ -258,8 +258,7 @@ static size_t find_extent(const struct stream *s, uint64_t start)
     return low;
 }
 
-/* Puts `x` in the place of the extents that exactly cover it. */
-static void replace(struct stream *s, const struct extent *x)
+void checkpoint_replace_extent(struct stream *s, const struct extent *x)
 {
     size_t first = find_extent(s, x->start);
     size_t last = first;
@@ -290,7 +289,7 @@ void checkpoint_extent_replaced(void *context, stream_id id, const struct extent
         return;
     }
     pthread_mutex_lock(&s->lock);
-    replace(s, x);
+    checkpoint_replace_extent(s, x);
     pthread_mutex_unlock(&s->lock);
     stream_unref(s);
 }

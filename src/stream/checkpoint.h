@@ -26,4 +26,7 @@ void checkpoint_extent_replaced(void *context, stream_id id, const struct extent
  * locks. */
 void checkpoint_trim_cache(struct engine *e);
 
+/* Under the lock: puts `x` in the place of the extents that exactly cover it, if some do. */
+void checkpoint_replace_extent(struct stream *s, const struct extent *x);
+
 #endif

@@ -292,6 +292,27 @@ static int load_stream(struct engine *e, stream_id id, struct stream *given,
     return code;
 }
 
+/* What a compaction tells goes on top of what the catalog said before it, never the other way round:
+ * when one told something meanwhile, its word is all there is to know. */
+int load_extents(struct stream *s)
+{
+    struct engine *e = s->engine;
+    uint64_t generation = atomic_load(&e->extent_generation);
+    struct catalog_stream cs;
+    int code = e->store->ops->load(e->store, s->id, &cs);
+    if (code < 0) {
+        return code == ERR_NOTFOUND ? 0 : code; /* it went meanwhile */
+    }
+    pthread_mutex_lock(&s->lock);
+    bool newest = atomic_load(&e->extent_generation) == generation;
+    for (size_t i = 0; newest && i < cs.extent_count; i++) {
+        checkpoint_replace_extent(s, &cs.extents[i]);
+    }
+    pthread_mutex_unlock(&s->lock);
+    catalog_stream_finish(&cs);
+    return 0;
+}
+
 int load_id(struct engine *e, stream_id id, struct stream **ret_stream)
 {
     struct stream *s = table_id(e, id);

@@ -132,6 +132,12 @@ int locate_marks(struct engine *e, struct locate_run *run)
     return 0;
 }
 
+int locate_again(struct stream *s, uint64_t position)
+{
+    uint64_t clip;
+    return load_extents(owner_of(s, position, &clip));
+}
+
 void locate_finish(struct locate_run *run)
 {
     block_unref(run->block);
@@ -148,13 +154,26 @@ struct walk {
     struct bytes_reader marks; /* of the run, at the next message */
 };
 
-/* Loads the run that holds w->position and skips to the message that holds it. */
-static int walk_enter(struct walk *w)
+static int walk_load(struct walk *w)
 {
     locate_finish(&w->run);
     int code = locate_run(w->s, w->position, true, &w->run);
     if (code == 0 && !w->run.block) {
         code = locate_marks(w->s->engine, &w->run);
+    }
+    return code;
+}
+
+/* Loads the run that holds w->position and skips to the message that holds it. */
+static int walk_enter(struct walk *w)
+{
+    int code = walk_load(w);
+    for (int i = 1; i < LOCATE_TRIES_MAX && code == ERR_NOTFOUND; i++) {
+        code = locate_again(w->s, w->position);
+        code = code == 0 ? walk_load(w) : code;
+    }
+    if (code == ERR_NOTFOUND) {
+        return ERR_IO;
     }
     if (code < 0) {
         return code;

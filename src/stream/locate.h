@@ -9,6 +9,8 @@
 #include "base/err.h"
 #include "stream/stream.h"
 
+#define LOCATE_TRIES_MAX 3 /* compactions that may move bytes under a reader's hands */
+
 struct locate_run {
     uint64_t start;            /* position of the first byte that is stored here */
     uint64_t end;              /* behind the last one that belongs to the stream that asked */
@@ -34,6 +36,10 @@ bool locate_packed(struct stream *s, uint64_t position, uint64_t limit, bool who
 
 /* Reads the marks of a run that lies in a pack. Blocks. Errors as store_ops.read_marks. */
 int locate_marks(struct engine *e, struct locate_run *run) MUST_USE;
+
+/* After ERR_NOTFOUND from a pack: the run that holds `position` is looked up anew in the catalog, so
+ * that the next locate_run tells where it lies now. Blocks. Errors as load_extents. */
+int locate_again(struct stream *s, uint64_t position) MUST_USE;
 
 /* Accepts a zeroed run. */
 void locate_finish(struct locate_run *run);

@@ -11,8 +11,7 @@
 #include "log/marks.h"
 #include "stream/locate.h"
 
-#define PROBE_STRIDE   (128u * KIB)
-#define PACK_TRIES_MAX 3 /* compactions that may move the bytes of one page under our hands */
+#define PROBE_STRIDE (128u * KIB)
 
 static void piece_finish(struct stream_piece *piece)
 {
@@ -264,6 +263,10 @@ static int gather(struct stream_page *page, const struct page_request *r)
     while (code == 0 && page->next < r->tail) {
         code = gather_run(page, r, limit);
     }
+    if (code == ERR_NOTFOUND) {
+        int again = locate_again(page->stream, page->next);
+        code = again < 0 ? again : code;
+    }
     if (code < 0) {
         drop_pieces(page);
     }
@@ -275,7 +278,7 @@ int page_gather(struct stream_page *page, const struct page_request *r)
     assert(page->start < r->tail);
     assert(r->bytes_max > 0);
     int code = ERR_NOTFOUND;
-    for (int i = 0; i < PACK_TRIES_MAX && code == ERR_NOTFOUND; i++) {
+    for (int i = 0; i < LOCATE_TRIES_MAX && code == ERR_NOTFOUND; i++) {
         code = gather(page, r);
     }
     return code == ERR_NOTFOUND ? ERR_IO : code;

@@ -365,6 +365,36 @@ static void test_missing(void **state)
     assert_int_equal(rig_op(&rig, &op), ERR_NOTFOUND);
 }
 
+/* As if the pack had gone without word of where its bytes moved. */
+static void lose_pack(const char *name)
+{
+    struct stream *s = table_name(rig.engine, slice_of(name));
+    assert_true(s->extent_count > 0);
+    s->extents[0].pack += 1000;
+    stream_unref(s);
+}
+
+/* Where the bytes lie is asked of the catalog again when their pack is not there: for a page, for
+ * the boundary it begins at, for one that goes through a fork, and to find a fork's offset. */
+static void test_lost_pack(void **state)
+{
+    (void)state;
+    assert_int_equal(rig_put(&rig, "j", JSON, "[1,22,333]"), 0);
+    assert_int_equal(rig_fork(&rig, "fork", "j"), 0);
+    make_cold();
+    lose_pack("j");
+    rig_expect(&rig, "j", "1,22,333,");
+    lose_pack("j");
+    char *got = rig_read(&rig, "j", 5);
+    assert_string_equal(got, "333,");
+    free(got);
+    lose_pack("j");
+    rig_expect(&rig, "fork", "1,22,333,");
+    lose_pack("j");
+    assert_int_equal(rig_fork_at(&rig, "other", "j", 2, 1), 0);
+    rig_expect(&rig, "other", "1,22,");
+}
+
 /* A body of `count` small messages. */
 static char *many_messages(size_t count)
 {
@@ -451,6 +481,7 @@ int main(void)
         TEST(test_truncated),
         TEST(test_missing),
         cmocka_unit_test_setup_teardown(test_many_messages, open_rig, close_rig),
+        cmocka_unit_test_setup_teardown(test_lost_pack, open_rig, close_rig),
     };
     return UNIT_RUN(tests);
 }
