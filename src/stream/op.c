@@ -19,6 +19,8 @@
 #include "stream/expiry.h"
 #include "stream/watch.h"
 
+#define STEPS_BACK_MAX 64u /* to the place of one in a list that is ordered by ends */
+
 static bool durable_up_to(const struct engine *e, log_pos end)
 {
     return e->store->ops->durable(e->store) >= end;
@@ -76,12 +78,16 @@ static void post_worker(struct engine_worker *w)
     }
 }
 
-/* Operations are parked in the order of their ends, but for those that rest on what another worker
- * staged: these step back past a few. */
+/* Operations are parked in the order of their ends, but for those that rest on what was staged
+ * before: these step back past a few. Past how many there may be is for clients to say, so there is
+ * a bound; one that stays behind others is answered with them, a commit later. */
 static void park(struct engine_worker *w, struct stream_op *op)
 {
     struct list *after = w->parked.prev;
-    while (after != &w->parked && container_of(after, struct stream_op, link)->end > op->end) {
+    for (unsigned n = 0; n < STEPS_BACK_MAX && after != &w->parked; n++) {
+        if (container_of(after, struct stream_op, link)->end <= op->end) {
+            break;
+        }
         after = after->prev;
     }
     list_append(after->next, &op->link);
@@ -246,6 +252,20 @@ void workers_notice(struct engine *e)
     pthread_mutex_unlock(&e->workers_lock);
 }
 
+/* Where a note goes in: notes are in the order of their ends, as good as operations that are parked.
+ * Under the lock; what is appended there stands before it. */
+static struct list *notes_before(struct engine *e, log_pos end)
+{
+    struct list *after = e->publish.prev;
+    for (unsigned n = 0; n < STEPS_BACK_MAX && after != &e->publish; n++) {
+        if (container_of(after, struct publish_note, link)->end <= end) {
+            break;
+        }
+        after = after->prev;
+    }
+    return after->next;
+}
+
 void publish_later(struct engine *e, struct stream *s, log_pos end)
 {
     struct publish_note *note = malloc(sizeof(*note));
@@ -254,7 +274,7 @@ void publish_later(struct engine *e, struct stream *s, log_pos end)
     }
     *note = (struct publish_note){.stream = stream_ref(s), .end = end};
     pthread_mutex_lock(&e->publish_lock);
-    list_append(&e->publish, &note->link);
+    list_append(notes_before(e, end), &note->link);
     atomic_fetch_add(&e->publish_count, 1);
     pthread_mutex_unlock(&e->publish_lock);
     if (durable_up_to(e, end)) {
@@ -268,14 +288,15 @@ static void take_due(struct engine *e, struct list *due)
 {
     bool failed = e->store->ops->failed(e->store);
     pthread_mutex_lock(&e->publish_lock);
-    LIST_FOR_EACH(node, &e->publish)
-    {
-        struct publish_note *note = container_of(node, struct publish_note, link);
-        if (failed || durable_up_to(e, note->end)) {
-            list_remove(node);
-            list_append(due, node);
-            atomic_fetch_sub(&e->publish_count, 1);
+    struct list *first;
+    while ((first = list_first(&e->publish)) != NULL) {
+        struct publish_note *note = container_of(first, struct publish_note, link);
+        if (!failed && !durable_up_to(e, note->end)) {
+            break;
         }
+        list_remove(first);
+        list_append(due, first);
+        atomic_fetch_sub(&e->publish_count, 1);
     }
     pthread_mutex_unlock(&e->publish_lock);
 }

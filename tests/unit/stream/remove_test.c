@@ -225,6 +225,35 @@ static void test_deadline_refused(void **state)
     fake.refuse = 0;
 }
 
+/* Answers that rest on an older record are parked behind at most a few newer ones too many: all are
+ * given once everything is durable, however many wait. */
+static void test_parked_many(void **state)
+{
+    (void)state;
+    static struct stream_op ops[200];
+    bool done[ARRAY_COUNT(ops)] = {false};
+    assert_int_equal(rig_put(&rig, "b", TEXT, ""), 0);
+    for (size_t i = 0; i < ARRAY_COUNT(ops); i++) {
+        struct stream_op *op = &ops[i];
+        *op = (struct stream_op){.verb = STREAM_APPEND, .name = SLICE("a")};
+        op->append.content_type = SLICE(TEXT);
+        op->append.body = SLICE("x");
+        if (i == 0 || i > 150) {
+            *op = (struct stream_op){.verb = STREAM_DELETE, .name = SLICE("b")};
+        }
+        op->done = rig_done;
+        op->context = &done[i];
+        assert_int_equal(stream_start(rig.worker, op), STREAM_PENDING);
+    }
+    rig_run(&rig);
+    assert_false(done[0]);
+    rig_commit(&rig);
+    for (size_t i = 0; i < ARRAY_COUNT(ops); i++) {
+        assert_true(done[i]);
+        assert_int_equal(ops[i].result.code, i > 150 ? ERR_NOTFOUND : 0);
+    }
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_rig, close_rig)
@@ -234,6 +263,7 @@ int main(void)
         TEST(test_refused),       TEST(test_parked),
         TEST(test_old_reader),    TEST(test_expired_refused),
         TEST(test_expired_waits), TEST(test_deadline_refused),
+        TEST(test_parked_many),
     };
     return UNIT_RUN(tests);
 }
