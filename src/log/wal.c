@@ -37,6 +37,8 @@
 #define HEAD_STACK_BYTES   4096u       /* a larger head takes an allocation */
 #define SEGMENT_SPARES_MAX 4u          /* released segments kept for later */
 #define FIRST_BYTES_MAX    MIB         /* of the first file of a new log */
+#define DELETE_BYTES_MAX   (64 * KIB)  /* room that is kept for deletes, and */
+#define DELETE_SHARE       16u         /* at most this part of the last segment */
 
 struct wal {
     struct wal_config config;
@@ -154,6 +156,13 @@ static int ask_for_room(struct wal *w, uint64_t total)
     return rc;
 }
 
+/* Room that only deletes may use, for they are what empties a full disk. */
+static uint64_t delete_room(const struct wal *w)
+{
+    uint64_t share = w->last_bytes / DELETE_SHARE / RECORD_ALIGN * RECORD_ALIGN;
+    return share < DELETE_BYTES_MAX ? share : DELETE_BYTES_MAX;
+}
+
 /* Whether the record may be staged; with the lock held. */
 static int admit(struct wal *w, const struct staging *g)
 {
@@ -164,8 +173,9 @@ static int admit(struct wal *w, const struct staging *g)
     if (waiting > 0 && waiting + g->total > w->config.staged_bytes_max) {
         return ERR_BUSY;
     }
-    if (w->next + g->total > w->room_end) {
-        return ask_for_room(w, g->total);
+    uint64_t wanted = g->total + (g->record->type == RECORD_DELETE ? 0 : delete_room(w));
+    if (w->next + wanted > w->room_end) {
+        return ask_for_room(w, wanted);
     }
     size_t copied = (size_t)g->total - (g->block ? g->body.len : 0);
     return batch_reserve(w->active, copied);
@@ -309,6 +319,11 @@ static int make_segment(struct wal *w, struct segment *spare, log_pos start, uin
         struct segment_dir dir = w->dir;
         uint64_t doubled = 2 * (last_bytes + SEGMENT_HEADER_BYTES);
         dir.segment_bytes = doubled < dir.segment_bytes ? doubled : dir.segment_bytes;
+        log_pos next = __atomic_load_n(&w->next, __ATOMIC_RELAXED);
+        if (w->config.may_grow &&
+            !w->config.may_grow(w->config.notice_context, dir.segment_bytes, next)) {
+            return ERR_NOSPC;
+        }
         return segment_create(&dir, start, ret_segment);
     }
     int rc = segment_recycle(&w->dir, spare, start);
@@ -444,6 +459,19 @@ static void keep_or_remove(struct wal *w, struct segment *s)
     }
     pthread_mutex_unlock(&w->lock);
     if (!keep) {
+        segment_remove(&w->dir, s);
+    }
+}
+
+bool wal_drop_spares(struct wal *w)
+{
+    for (bool any = false;; any = true) {
+        pthread_mutex_lock(&w->lock);
+        struct segment *s = take_spare(w);
+        pthread_mutex_unlock(&w->lock);
+        if (!s) {
+            return any;
+        }
         segment_remove(&w->dir, s);
     }
 }

@@ -36,6 +36,9 @@ struct wal_config {
      * to make room ended. Must not block. */
     void (*notice)(void *context);
     void *notice_context;
+    /* Whether a new file of so many bytes may be made while the log reaches `next`; asked on the
+     * preparer's thread before each one. False counts as a full disk. NULL: always. */
+    bool (*may_grow)(void *context, uint64_t file_bytes, log_pos next);
 };
 
 /* What recovery found; `text` says it in a line for the operator. */
@@ -47,7 +50,11 @@ struct wal_report {
     uint64_t stranded;        /* whole records behind the end, which cannot be replayed */
     unsigned files_copied;    /* to *.damaged, since stranded records are in them */
     int copy_error;           /* why they were not copied; 0: they were */
-    char text[384];
+    unsigned files_short;     /* shorter than they were made: somebody cut them */
+    uint64_t short_bytes;     /* missing from the first of them */
+    uint64_t short_name;      /* number in the name of the first of them */
+    int short_error;          /* why what is left was not copied; 0: it was, or there was nothing */
+    char text[640];
 };
 
 /* Called for each proven record from `start` on, in order. Slices live during the call. An error
@@ -73,7 +80,8 @@ int wal_flush(struct wal *w) MUST_USE;
  * ret_end: the record is durable once wal_durable() >= *ret_end.
  * Errors, none of which leaves a trace: ERR_FAILED; ERR_BUSY over staged_bytes_max; ERR_AGAIN when
  * room is being made (a notice follows, then stage again); ERR_NOSPC when the last attempt to make
- * room failed since the disk is full (and a new attempt has been asked for). */
+ * room failed since the disk is full (and a new attempt has been asked for). The last bytes of the
+ * room are for deletes alone. */
 int wal_stage(struct wal *w, const struct record *r, struct block *body_block,
               log_pos *ret_end) MUST_USE;
 
@@ -93,6 +101,10 @@ int wal_error(const struct wal *w);
 /* Segments wholly before `position`, which a durable checkpoint covers, may be used again. May
  * unlink files, so it blocks. */
 void wal_release(struct wal *w, log_pos position);
+
+/* Removes released segments that are kept for later, where the disk is full. False: there were
+ * none. Blocks. */
+bool wal_drop_spares(struct wal *w);
 
 /* Bytes between `position` and the newest staged record, for checkpoint triggers. */
 uint64_t wal_bytes_since(const struct wal *w, log_pos position);

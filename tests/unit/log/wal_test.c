@@ -454,9 +454,67 @@ static void test_flush_of_failed_log(void **state)
     fixture_finish(&f);
 }
 
+static bool refuse_growth(void *context, uint64_t file_bytes, log_pos next)
+{
+    (void)context;    /* nothing but this answer */
+    (void)file_bytes; /* any is too much */
+    (void)next;       /* wherever */
+    return false;
+}
+
+/* A log that may not grow refuses appends as on a full disk, and still takes deletes in the room
+ * that is kept for them. */
+static void test_room_for_deletes(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    reopen(&f, 0);
+    f.wal->config.may_grow = refuse_growth;
+    int rc = 0;
+    while (rc == 0) {
+        rc = stage_next(&f);
+        (void)!wal_commit_now(f.wal);
+    }
+    assert_int_equal(rc, ERR_NOSPC);
+    struct record r = {.type = RECORD_DELETE, .id = 7};
+    log_pos end = 0;
+    assert_int_equal(wal_stage(f.wal, &r, NULL, &end), 0);
+    assert_int_equal(wal_commit_now(f.wal), 0);
+    assert_int_equal(wal_durable(f.wal), end);
+    f.wal->config.may_grow = NULL;
+    assert_int_equal(stage_next(&f), ERR_NOSPC); /* the last answer, and a new attempt */
+    assert_int_equal(commit(&f), 0);
+    assert_int_equal(stage_next(&f), 0);
+    fixture_finish(&f);
+}
+
+/* Released segments that are kept for later can be let go. */
+static void test_drop_spares(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    reopen(&f, 0);
+    write_records(&f, 120, 5);
+    assert_false(wal_drop_spares(f.wal));
+    wal_release(f.wal, wal_durable(f.wal));
+    struct sys *sys = fakedisk_sys(f.disk);
+    fakedisk_set_capacity(f.disk, 1024 * MIB);
+    int64_t before = sys->free_bytes(sys->context, DIR_PATH);
+    assert_true(wal_drop_spares(f.wal));
+    assert_int_equal(sys->sync_dir(sys->context, DIR_PATH), 0);
+    assert_true(sys->free_bytes(sys->context, DIR_PATH) > before);
+    assert_false(wal_drop_spares(f.wal));
+    write_records(&f, 50, 5);
+    fixture_finish(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_room_for_deletes),
+        cmocka_unit_test(test_drop_spares),
         cmocka_unit_test(test_reads_back),
         cmocka_unit_test(test_staged_is_not_written),
         cmocka_unit_test(test_one_notice_per_batch),
