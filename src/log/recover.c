@@ -472,6 +472,31 @@ static int keep_stranded(struct walk *k, log_pos *ret_end)
     return 0;
 }
 
+/* Segments are made at their full size, so one that is shorter was cut, and records may be missing
+ * that were acknowledged. What is left is proven like any other log; it is also kept aside as it
+ * was found, before extend fills the gap with zeros. Those that a checkpoint covers do not
+ * matter. */
+static void note_short(struct recovery *r)
+{
+    struct wal_report *p = &r->report;
+    LIST_FOR_EACH(node, &r->chain->segments)
+    {
+        const struct segment *s = segment_of(node);
+        uint64_t whole = s->bytes + SEGMENT_HEADER_BYTES;
+        if (s->file_bytes >= whole) {
+            continue;
+        }
+        if (p->files_short++ == 0) {
+            p->short_bytes = whole - s->file_bytes;
+            p->short_name = s->name;
+        }
+        if (s->file_bytes > SEGMENT_HEADER_BYTES) {
+            int rc = segment_copy_aside(r->dir, s);
+            p->short_error = rc ? rc : p->short_error;
+        }
+    }
+}
+
 /* Reserves what is missing of segments that records will still go to, so that no write in them can
  * run out of space. */
 static int extend(struct recovery *r)
@@ -570,6 +595,24 @@ static size_t describe_stranded(const struct wal_report *p, char *out, size_t ro
     return (size_t)len;
 }
 
+/* Adds a sentence about files that were cut short, if there are any. */
+static size_t describe_short(const struct wal_report *p, char *out, size_t room)
+{
+    if (p->files_short == 0) {
+        return 0;
+    }
+    char name[SEGMENT_PATH_MAX];
+    segment_format_name(p->short_name, name);
+    int len = snprintf(
+        out, room,
+        "; log file %s is %llu bytes short (%u such files): it was cut, and what was "
+        "acknowledged may be missing; %s",
+        name, (unsigned long long)p->short_bytes, p->files_short,
+        p->short_error ? "no copy of what is left could be made"
+                       : "what is left was copied to *.damaged");
+    return (size_t)len;
+}
+
 static void describe(struct recovery *r)
 {
     struct wal_report *p = &r->report;
@@ -583,6 +626,7 @@ static void describe(struct recovery *r)
         at += (size_t)len;
     }
     at += describe_stranded(p, p->text + at, sizeof(p->text) - at);
+    at += describe_short(p, p->text + at, sizeof(p->text) - at);
     if (p->files_set_aside > 0) {
         (void)snprintf(p->text + at, sizeof(p->text) - at, "; %u log files set aside as *.damaged",
                        p->files_set_aside);
@@ -598,6 +642,7 @@ int recovery_replay(struct recovery *r, wal_replay_fn replay, void *context, str
     rc = rc ? rc : walk_records(&k, replay, context, msg);
     if (rc == 0) {
         log_pos stranded_end = r->end;
+        note_short(r);
         rc = extend(r);
         rc = rc ? rc : keep_stranded(&k, &stranded_end);
         if (rc == 0 && r->config->durability == DURABILITY_SYNC) {

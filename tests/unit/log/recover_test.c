@@ -316,6 +316,38 @@ static void test_short_last_segment(void **state)
     fixture_finish(&f);
 }
 
+/* A file that was cut is told of, and what was left of it is kept as it was. */
+static void test_cut_file_is_told(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    reopen(&f, 0);
+    write_records(&f, 3, 1);
+    log_pos keep = wal_durable(f.wal);
+    write_records(&f, 1, 1);
+    char path[2 * SEGMENT_PATH_MAX];
+    char aside[2 * SEGMENT_PATH_MAX + 16];
+    uint64_t at = locate(&f, keep, path);
+    uint64_t whole = 0;
+    assert_true(fakedisk_file_size(f.disk, path, &whole));
+    kill_log(&f);
+    assert_true(fakedisk_cut(f.disk, path, at));
+    f.acked = 3;
+    reopen(&f, 0);
+    assert_int_equal(f.report.files_short, 1);
+    assert_int_equal(f.report.short_bytes, whole - at);
+    assert_non_null(strstr(f.report.text, "bytes short"));
+    uint64_t kept = 0;
+    (void)snprintf(aside, sizeof(aside), "%s.damaged", path);
+    assert_true(fakedisk_file_size(f.disk, aside, &kept));
+    assert_int_equal(kept, at);
+    kill_log(&f);
+    reopen(&f, 0);
+    assert_int_equal(f.report.files_short, 0);
+    fixture_finish(&f);
+}
+
 /* A log that lies on a full disk opens and is read. */
 static void test_opens_on_full_disk(void **state)
 {
@@ -459,6 +491,7 @@ int main(void)
         cmocka_unit_test(test_broken_header),
         cmocka_unit_test(test_unfinished_segment),
         cmocka_unit_test(test_short_last_segment),
+        cmocka_unit_test(test_cut_file_is_told),
         cmocka_unit_test(test_opens_on_full_disk),
         cmocka_unit_test(test_keeps_what_damage_strands),
         cmocka_unit_test(test_keeps_stranded_records_once),
