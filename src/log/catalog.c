@@ -21,24 +21,11 @@
 #include "log/catalog.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "log/catalog_env.h"
 #include "log/catalog_value.h"
-
-#define MAP_BYTES      (64ull << 30) /* address space, not memory or disk */
-#define MAP_BYTES_LESS (4ull << 30)  /* where so much address space is refused */
-#define READERS_MAX    512u
-#define FILE_MODE      0600
-
-static const char *const table_names[TABLE_COUNT] = {
-    "meta", "names", "streams", "extents", "producers", "expiry", "packs", "pack_extents",
-};
 
 int catalog_from_mdb(int rc)
 {
@@ -74,56 +61,6 @@ struct slice catalog_slice(MDB_val v)
 
 /* Opening. */
 
-/* LMDB maps its file and believes its own count of pages: a file that was cut short would end the
- * process with SIGBUS at the first look at a page behind the cut. Made whole again, the missing
- * pages are zeros, which LMDB knows for damage. A file may be short by pages that nothing refers
- * to, so being short alone is no damage. */
-static int fill_cut(struct catalog *c)
-{
-    MDB_envinfo info;
-    MDB_stat stat;
-    mdb_filehandle_t fd;
-    struct stat file;
-    int rc = mdb_env_info(c->env, &info);
-    rc = rc ? rc : mdb_env_stat(c->env, &stat);
-    rc = rc ? rc : mdb_env_get_fd(c->env, &fd);
-    if (rc) {
-        return catalog_from_mdb(rc);
-    }
-    if (fstat(fd, &file)) {
-        return err_from_errno(errno);
-    }
-    off_t whole = (off_t)(info.me_last_pgno + 1) * (off_t)stat.ms_psize;
-    if (file.st_size < whole && ftruncate(fd, whole)) {
-        return err_from_errno(errno);
-    }
-    return 0;
-}
-
-static int open_env(struct catalog *c, const char *dir, bool sync)
-{
-    int rc = mdb_env_create(&c->env);
-    if (rc) {
-        return catalog_from_mdb(rc);
-    }
-    unsigned flags = MDB_NOTLS | MDB_NORDAHEAD | (sync ? 0 : MDB_NOSYNC);
-    rc = mdb_env_set_maxdbs(c->env, TABLE_COUNT);
-    rc = rc ? rc : mdb_env_set_maxreaders(c->env, READERS_MAX);
-    rc = rc ? rc : mdb_env_set_mapsize(c->env, MAP_BYTES);
-    rc = rc ? rc : mdb_env_open(c->env, dir, flags, FILE_MODE);
-    if (rc == ENOMEM) {
-        mdb_env_close(c->env);
-        rc = mdb_env_create(&c->env);
-        rc = rc ? rc : mdb_env_set_maxdbs(c->env, TABLE_COUNT);
-        rc = rc ? rc : mdb_env_set_maxreaders(c->env, READERS_MAX);
-        rc = rc ? rc : mdb_env_set_mapsize(c->env, MAP_BYTES_LESS);
-        rc = rc ? rc : mdb_env_open(c->env, dir, flags, FILE_MODE);
-    }
-    int dead = 0;
-    rc = rc ? rc : mdb_reader_check(c->env, &dead); /* slots of processes that were killed */
-    return rc ? catalog_from_mdb(rc) : fill_cut(c);
-}
-
 static int new_state(struct catalog *c, MDB_txn *txn, struct catalog_state *ret_state)
 {
     MDB_stat stat;
@@ -148,15 +85,13 @@ static int new_state(struct catalog *c, MDB_txn *txn, struct catalog_state *ret_
 /* Makes the tables when they are missing, and reads or makes the state. */
 static int open_tables(struct catalog *c, MDB_txn *txn, struct catalog_state *ret_state)
 {
-    for (unsigned i = 0; i < TABLE_COUNT; i++) {
-        int rc = mdb_dbi_open(txn, table_names[i], MDB_CREATE, &c->tables[i]);
-        if (rc) {
-            return catalog_from_mdb(rc);
-        }
+    int rc = catalog_env_tables(c, txn, MDB_CREATE);
+    if (rc) {
+        return rc;
     }
     MDB_val key = catalog_val(CATALOG_STATE_KEY, strlen(CATALOG_STATE_KEY));
     MDB_val value;
-    int rc = mdb_get(txn, c->tables[TABLE_META], &key, &value);
+    rc = mdb_get(txn, c->tables[TABLE_META], &key, &value);
     if (rc == MDB_NOTFOUND) {
         return new_state(c, txn, ret_state);
     }
@@ -184,17 +119,36 @@ static int read_tables(struct catalog *c, struct catalog_state *ret_state)
     return rc;
 }
 
-int catalog_open(struct sys *sys, const char *dir, bool sync, struct catalog **ret_catalog,
-                 struct catalog_state *ret_state, struct errmsg *msg)
+static struct catalog *create(struct sys *sys, const char *dir, bool sync,
+                              const struct catalog_watch *watch)
 {
     struct catalog *c = calloc(1, sizeof(*c));
     if (!c) {
-        return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+        return NULL;
     }
     c->sys = sys;
+    c->sync = sync;
+    c->watch = watch ? *watch : (struct catalog_watch){0};
+    c->dir = strdup(dir);
+    if (!c->dir) {
+        free(c);
+        return NULL;
+    }
+    pthread_rwlock_init(&c->lock, NULL);
+    return c;
+}
+
+int catalog_open(struct sys *sys, const char *dir, bool sync, const struct catalog_watch *watch,
+                 struct catalog **ret_catalog, struct catalog_state *ret_state, struct errmsg *msg)
+{
+    struct catalog *c = create(sys, dir, sync, watch);
+    if (!c) {
+        return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    }
     struct catalog_state state;
-    int rc = open_env(c, dir, sync);
+    int rc = catalog_env_open(c);
     rc = rc ? rc : read_tables(c, &state);
+    rc = rc ? rc : catalog_env_verify(c);
     if (rc) {
         (void)err_set(msg, rc, "cannot open the catalog %s: %s", dir, err_file_text(rc));
     } else if (state.format != CATALOG_FORMAT) {
@@ -205,6 +159,7 @@ int catalog_open(struct sys *sys, const char *dir, bool sync, struct catalog **r
         catalog_close(c);
         return rc;
     }
+    catalog_env_grow(c);
     *ret_catalog = c;
     *ret_state = state;
     return 0;
@@ -216,15 +171,33 @@ void catalog_close(struct catalog *c)
         if (c->env) {
             mdb_env_close(c->env);
         }
+        pthread_rwlock_destroy(&c->lock);
+        free(c->dir);
         free(c);
     }
 }
 
 /* Reading. */
 
+/* While the environment is closed and opened again, readers wait; if that failed they are told to
+ * come again. */
 static int begin_read(struct catalog *c, MDB_txn **ret_txn)
 {
-    return catalog_from_mdb(mdb_txn_begin(c->env, NULL, MDB_RDONLY, ret_txn));
+    pthread_rwlock_rdlock(&c->lock);
+    int rc = ERR_AGAIN;
+    if (c->env) {
+        rc = catalog_from_mdb(mdb_txn_begin(c->env, NULL, MDB_RDONLY, ret_txn));
+    }
+    if (rc) {
+        pthread_rwlock_unlock(&c->lock);
+    }
+    return rc;
+}
+
+static void end_read(struct catalog *c, MDB_txn *txn)
+{
+    mdb_txn_abort(txn);
+    pthread_rwlock_unlock(&c->lock);
 }
 
 int catalog_get_stream(struct catalog *c, MDB_txn *txn, stream_id id, struct stream_meta *ret_meta)
@@ -263,7 +236,7 @@ int catalog_find(struct catalog *c, struct slice name, stream_id *ret_id)
         return rc;
     }
     rc = catalog_get_name(c, txn, name, ret_id);
-    mdb_txn_abort(txn);
+    end_read(c, txn);
     return rc;
 }
 
@@ -432,7 +405,7 @@ int catalog_load(struct catalog *c, stream_id id, struct catalog_stream *ret_str
     }
     struct catalog_stream s = {0};
     rc = load_stream(c, txn, id, &s);
-    mdb_txn_abort(txn);
+    end_read(c, txn);
     if (rc) {
         catalog_stream_finish(&s);
         return rc;
@@ -507,7 +480,7 @@ static int show_all(struct show *w, enum catalog_table table, struct slice from,
         return rc;
     }
     rc = catalog_walk(w->txn, w->catalog->tables[table], from, prefix, each, w);
-    mdb_txn_abort(w->txn);
+    end_read(w->catalog, w->txn);
     return rc == CATALOG_ENOUGH ? 0 : rc;
 }
 
@@ -538,7 +511,7 @@ uint64_t catalog_count(struct catalog *c)
         return 0;
     }
     int rc = mdb_stat(txn, c->tables[TABLE_STREAMS], &stat);
-    mdb_txn_abort(txn);
+    end_read(c, txn);
     return rc ? 0 : stat.ms_entries;
 }
 
@@ -568,7 +541,7 @@ static int run_pack_walk(struct pack_walk *w, enum catalog_table table, struct s
         return rc;
     }
     rc = catalog_walk(w->txn, w->catalog->tables[table], prefix, prefix, each, w);
-    mdb_txn_abort(w->txn);
+    end_read(w->catalog, w->txn);
     return rc;
 }
 

@@ -73,11 +73,22 @@ struct catalog;
 
 #define CATALOG_FORMAT 1u
 
+/* Whom the catalog speaks to when something is wrong; each may be NULL. */
+struct catalog_watch {
+    void *context;
+    /* LMDB met damage that it cannot bear: the process ends when this returns. */
+    void (*damaged)(void *context, const char *sentence);
+    /* It could not be learnt how a commit ended, for the first time at attempt 0: waits before the
+     * next attempt. False: gives up, with ERR_UNKNOWN. Without it there is one attempt. */
+    bool (*pause)(void *context, unsigned attempt);
+};
+
 /* Opens or creates; `dir` exists on the real disk, since LMDB makes its own calls. `sync` false
- * leaves syncing to the kernel. A new environment gets a random uuid and epoch 0. ERR_CORRUPT,
- * ERR_MISMATCH (other format), ERR_IO, ERR_NOSPC with a sentence. */
-int catalog_open(struct sys *sys, const char *dir, bool sync, struct catalog **ret_catalog,
-                 struct catalog_state *ret_state, struct errmsg *msg) MUST_USE;
+ * leaves syncing to the kernel. `watch` (NULL: nobody) is copied. A new environment gets a random
+ * uuid and epoch 0. ERR_CORRUPT, ERR_MISMATCH (other format), ERR_IO, ERR_NOSPC with a sentence. */
+int catalog_open(struct sys *sys, const char *dir, bool sync, const struct catalog_watch *watch,
+                 struct catalog **ret_catalog, struct catalog_state *ret_state,
+                 struct errmsg *msg) MUST_USE;
 
 /* No transaction is open any more. Accepts NULL. */
 void catalog_close(struct catalog *c);
@@ -165,9 +176,10 @@ void catalog_del_pack(struct catalog_txn *t, pack_id id);
 /* Writes the singletons. */
 void catalog_put_state(struct catalog_txn *t, const struct catalog_state *state);
 
-/* Ends and frees the transaction either way. After ERR_NOSPC and most other errors nothing of it
- * happened. ERR_UNKNOWN: the disk failed at the very end, and only the next start can tell whether
- * it happened; the catalog takes no more transactions, and nothing it may name must be removed. */
+/* Ends and frees the transaction either way. After an error nothing of it happened and another one
+ * may be tried, but for ERR_UNKNOWN: the disk failed at the very end, and only the next start can
+ * tell whether it happened; the catalog takes no more transactions, and nothing that it may name
+ * must be removed. See catalog_watch.pause. */
 int catalog_commit(struct catalog_txn *t) MUST_USE;
 
 /* Ends and frees the transaction without effect. */

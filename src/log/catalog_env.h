@@ -4,6 +4,7 @@
 #define ARBE_LOG_CATALOG_ENV_H
 
 #include <lmdb.h>
+#include <pthread.h>
 
 #include "log/catalog.h"
 
@@ -24,10 +25,36 @@ enum catalog_table {
 
 struct catalog {
     struct sys *sys;
-    MDB_env *env;
+    struct catalog_watch watch;
+    char *dir; /* owned */
+    bool sync;
+    /* Held for reading by every reader, for writing while the environment is opened anew. */
+    pthread_rwlock_t lock;
+    MDB_env *env; /* NULL: it could not be opened again */
     MDB_dbi tables[TABLE_COUNT];
-    bool unknown; /* a commit failed in the middle: no more transactions */
+    unsigned page_bytes;
+    bool unknown; /* nobody knows how a commit ended: no more transactions */
 };
+
+/* Opens the environment into c->env; also sees to it that LMDB finds a whole file, and that it
+ * speaks through the watch before it ends the process. On error there is none. */
+int catalog_env_open(struct catalog *c) MUST_USE;
+
+/* Opens the tables within a transaction. */
+int catalog_env_tables(struct catalog *c, MDB_txn *txn, unsigned flags) MUST_USE;
+
+/* Looks at the first and last entry of every table, and so at their roots and some of their leaves:
+ * a glance, not a proof. ERR_CORRUPT, ERR_IO. */
+int catalog_env_verify(struct catalog *c) MUST_USE;
+
+/* Keeps some pages behind the last one that is used, so that a small transaction finds room on a
+ * full disk. What fails is tried again after the next commit. */
+void catalog_env_grow(struct catalog *c);
+
+/* After a commit that failed with `error`: learns whether transaction `txn_id` is in the catalog.
+ * 0: it is; ERR_UNKNOWN: cannot be told now; else it is not, and the code says why. May block for
+ * as long as the watch wants. */
+int catalog_env_settle(struct catalog *c, size_t txn_id, int error) MUST_USE;
 
 /* The code of base/err.h for a result of LMDB. */
 int catalog_from_mdb(int rc);

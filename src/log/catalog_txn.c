@@ -2,7 +2,6 @@
  * the tables consistent with each other. catalog.c opens with the tables and what must hold
  * between them. */
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/bytes.h"
@@ -419,17 +418,14 @@ int catalog_commit(struct catalog_txn *t)
         catalog_abort(t);
         return rc;
     }
-    rc = mdb_txn_commit(t->txn);
+    size_t txn_id = mdb_txn_id(t->txn);
+    rc = catalog_from_mdb(mdb_txn_commit(t->txn));
     free(t);
+    rc = rc ? catalog_env_settle(c, txn_id, rc) : 0;
     if (rc == 0) {
-        return 0;
+        catalog_env_grow(c);
     }
-    /* Only writing data pages can run out of space, and then the root was not touched. */
-    if (rc == MDB_MAP_FULL || rc == ENOSPC || rc == EDQUOT) {
-        return ERR_NOSPC;
-    }
-    c->unknown = true;
-    return ERR_UNKNOWN;
+    return rc;
 }
 
 int catalog_clear(struct catalog *c, const struct catalog_state *state)

@@ -527,7 +527,7 @@ static int open_catalog(struct local_store *s, struct errmsg *msg)
 {
     struct sys *sys = s->config.sys;
     bool sync = s->config.durability == DURABILITY_SYNC;
-    int rc = catalog_open(sys, s->catalog_path, sync, &s->catalog, &s->state, msg);
+    int rc = catalog_open(sys, s->catalog_path, sync, NULL, &s->catalog, &s->state, msg);
     rc = rc ? rc : check_kind(s, msg);
     if (rc) {
         return rc;

@@ -1,6 +1,8 @@
 /* The catalog opened, read and walked. */
 #include "log/catalog.c"
 
+#include <sys/stat.h>
+
 #include "unit/log/catalog_fixture.h"
 
 /* A new catalog has an id of its own, which stays. */
@@ -42,7 +44,7 @@ static void test_state(void **state)
     assert_int_equal(catalog_commit(t), 0);
     catalog_close(f.catalog);
     f.catalog = NULL;
-    int rc = catalog_open(fakedisk_sys(f.disk), f.dir, true, &f.catalog, &f.state, &f.msg);
+    int rc = catalog_open(fakedisk_sys(f.disk), f.dir, true, NULL, &f.catalog, &f.state, &f.msg);
     assert_int_equal(rc, ERR_MISMATCH);
     assert_non_null(strstr(f.msg.text, "format 2"));
     fixture_finish(&f);
@@ -56,7 +58,7 @@ static void test_open_errors(void **state)
     fixture_init(&f);
     struct catalog *c = NULL;
     struct catalog_state s;
-    int rc = catalog_open(fakedisk_sys(f.disk), "/nonexistent/x", true, &c, &s, &f.msg);
+    int rc = catalog_open(fakedisk_sys(f.disk), "/nonexistent/x", true, NULL, &c, &s, &f.msg);
     assert_int_equal(rc, ERR_NOTFOUND);
     assert_non_null(strstr(f.msg.text, "/nonexistent/x"));
     catalog_close(f.catalog);
@@ -69,7 +71,7 @@ static void test_open_errors(void **state)
         assert_int_equal(fputs("garbage ", file) >= 0, 1);
     }
     assert_int_equal(fclose(file), 0);
-    rc = catalog_open(fakedisk_sys(f.disk), f.dir, true, &c, &s, &f.msg);
+    rc = catalog_open(fakedisk_sys(f.disk), f.dir, true, NULL, &c, &s, &f.msg);
     assert_int_equal(rc, ERR_CORRUPT);
     fixture_finish(&f);
 }
@@ -99,7 +101,7 @@ static void test_cut(void **state)
         struct catalog *c = NULL;
         struct catalog_state s;
         assert_int_equal(truncate(path, size), 0);
-        int rc = catalog_open(fakedisk_sys(f.disk), f.dir, true, &c, &s, &f.msg);
+        int rc = catalog_open(fakedisk_sys(f.disk), f.dir, true, NULL, &c, &s, &f.msg);
         for (stream_id id = 1; rc == 0 && id <= 400; id++) {
             struct catalog_stream loaded;
             rc = catalog_load(c, id, &loaded);
