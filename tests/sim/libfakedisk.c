@@ -591,6 +591,7 @@ static int64_t fake_free_bytes(void *context, const char *path)
     struct fakedisk *d = context;
     (void)path; /* one file system */
     pthread_mutex_lock(&d->lock);
+    collect_files(d);
     uint64_t bytes = used(d);
     bytes = bytes < d->capacity ? d->capacity - bytes : 0;
     pthread_mutex_unlock(&d->lock);
