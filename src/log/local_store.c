@@ -4,6 +4,7 @@
  *   DIR/wal/      the log's segments (segment.c); not in memory mode
  *   DIR/packs/    packs (pack.c)
  *   DIR/catalog/  the LMDB environment (catalog.c)
+ *   DIR/reserve   room for a full disk (space.c)
  *
  * Opening: lock; catalog; a new epoch, committed before the log opens, so that no two openings
  * write frames of the same epoch; packs; recovery with replay; sweep of packs that no one names;
@@ -18,11 +19,22 @@
  * One thread makes checkpoints and compactions. It wakes when the log has grown by
  * checkpoint_bytes, when checkpoint_interval_ms have passed with anything to write, or when asked.
  * A failed checkpoint is tried again after a pause that doubles up to a minute; meanwhile
- * health tells what is wrong. */
+ * health tells what is wrong, and the log grows up to log_bytes_max.
+ *
+ * A full disk. What gives space back needs some first: a checkpoint writes packs before the log is
+ * released, and dead bytes of packs go when the live ones have moved. So:
+ *   - The log takes a new file only if what then waits for a checkpoint still fits beside it
+ *     (may_grow); else appends are refused and a checkpoint is asked for.
+ *   - The catalog's file has pages ahead (catalog_env.c), and the log has room for deletes.
+ *   - A checkpoint that finds no space lets go of spare log files and commits what was dropped
+ *     alone, without moving the position. That makes packs dead, which need only be unlinked, and
+ *     others mostly dead, which compaction moves with the reserve's space.
+ *   - The disk is looked at again every RETRY_MS_MIN, and at once when something was deleted. */
 #include "log/store.h"
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -31,11 +43,15 @@
 #include "log/checkpoint.h"
 #include "log/compact.h"
 #include "log/data_dir.h"
+#include "log/space.h"
 
 #define PATH_BYTES_MAX      DATA_DIR_PATH_BYTES_MAX
 #define RETRY_MS_MIN        1000u
 #define RETRY_MS_MAX        60000u
 #define COMPACT_ROUND_BYTES (64ull * MIB)
+#define COMPACT_BYTES_MIN   (256ull * KIB) /* of a round where space is short */
+#define COMPACT_SHARE       4u             /* of the free space is what a round may take */
+#define DROPS_MAX           64u /* in one transaction on a full disk; the catalog has room for them */
 #define KIND_DURABLE        1u
 
 struct local_store {
@@ -46,6 +62,7 @@ struct local_store {
     char catalog_path[PATH_BYTES_MAX];
     char wal_path[PATH_BYTES_MAX];
     char packs_path[PATH_BYTES_MAX];
+    char reserve_path[PATH_BYTES_MAX];
     int lock_fd;
     struct catalog *catalog;
     struct pack_set *packs;
@@ -56,6 +73,8 @@ struct local_store {
     struct output_target target; /* what checkpoints and compactions write to */
     struct compaction_ids small; /* streams with new extents */
     bool compact_more;           /* the last round did not finish */
+    unsigned replaced;           /* extents, by the last round */
+    struct space space;
 
     /* Atomics. */
     stream_id next_stream;
@@ -63,6 +82,10 @@ struct local_store {
     log_pos replayed;    /* durable position during recovery */
     log_pos memory_next; /* position in memory mode */
     bool overflow_told;  /* the thread was woken for checkpoint_bytes */
+    bool space_short;    /* the log was refused a file since the thread last looked */
+    bool space_lacking;  /* the last checkpoint found no space */
+    bool deleted;        /* a delete was staged since the thread was last woken for one */
+    bool failure_told;   /* the operator knows that the log failed */
 
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake;  /* for the checkpoint thread */
@@ -115,6 +138,37 @@ static uint64_t bytes_waiting(struct local_store *s)
     return __atomic_load_n(&s->memory_next, __ATOMIC_ACQUIRE) - checkpoint;
 }
 
+/* Whether the disk is full as far as the log is concerned. */
+static bool crowded(struct local_store *s)
+{
+    return __atomic_load_n(&s->space_short, __ATOMIC_ACQUIRE) ||
+           __atomic_load_n(&s->space_lacking, __ATOMIC_ACQUIRE);
+}
+
+static void say(struct local_store *s, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* A sentence for the operator. */
+static void say(struct local_store *s, const char *format, ...)
+{
+    char sentence[512];
+    va_list args;
+    if (!s->events.trouble) {
+        return;
+    }
+    va_start(args, format);
+    (void)vsnprintf(sentence, sizeof(sentence), format, args);
+    va_end(args);
+    s->events.trouble(s->events.context, sentence);
+}
+
+static void say_failure(struct local_store *s, int error)
+{
+    if (error && !__atomic_exchange_n(&s->failure_told, true, __ATOMIC_ACQ_REL)) {
+        say(s, "the log in %s failed (%s); no writes are accepted until a restart", s->wal_path,
+            err_text(error));
+    }
+}
+
 static void wake(struct local_store *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -136,17 +190,51 @@ static void on_notice(void *context)
 {
     struct local_store *s = context;
     s->events.notice(s->events.context);
-    if (__atomic_load_n(&s->wal, __ATOMIC_ACQUIRE)) { /* unset while wal_open is not yet back */
-        wake_on_overflow(s);
+    struct wal *wal = __atomic_load_n(&s->wal, __ATOMIC_ACQUIRE);
+    if (!wal) { /* wal_open is not yet back */
+        return;
     }
+    say_failure(s, wal_error(wal));
+    wake_on_overflow(s);
+    /* Waits for the notice, since a delete counts for a checkpoint only when it is durable. */
+    if (crowded(s) && __atomic_exchange_n(&s->deleted, false, __ATOMIC_ACQ_REL)) {
+        wake(s);
+    }
+}
+
+/* On the log's thread. A checkpoint of all that waits must find room when the file is full. */
+static bool may_grow(void *context, uint64_t file_bytes, log_pos next)
+{
+    struct local_store *s = context;
+    uint64_t waiting = next - __atomic_load_n(&s->checkpoint, __ATOMIC_ACQUIRE);
+    bool lacking = __atomic_load_n(&s->space_lacking, __ATOMIC_ACQUIRE);
+    if (!lacking && space_free(&s->space) / 2 >= file_bytes + waiting / 2) {
+        return true;
+    }
+    if (!__atomic_exchange_n(&s->space_short, true, __ATOMIC_ACQ_REL)) {
+        wake(s);
+    }
+    return false;
+}
+
+/* Deletes are always taken: there are no more of them than streams, and they make room. */
+static int admit(struct local_store *s, const struct record *r)
+{
+    if (r->type == RECORD_DELETE) {
+        __atomic_store_n(&s->deleted, true, __ATOMIC_RELEASE);
+        return 0;
+    }
+    uint64_t max = s->config.log_bytes_max;
+    return max > 0 && bytes_waiting(s) > max ? ERR_BUSY : 0;
 }
 
 static int op_stage(struct store *base, const struct record *r, struct block *body_block,
                     log_pos *ret_end)
 {
     struct local_store *s = local_of(base);
-    if (s->wal) {
-        return wal_stage(s->wal, r, body_block, ret_end);
+    int rc = admit(s, r);
+    if (rc || s->wal) {
+        return rc ? rc : wal_stage(s->wal, r, body_block, ret_end);
     }
     assert(in_memory(s));
     uint64_t bytes = RECORD_FRAME_BYTES + record_head_bytes(r) + record_body(r).len;
@@ -223,19 +311,42 @@ static void op_health(struct store *base, struct store_health *ret_health)
 
 /* Checkpoints. */
 
-static void note_result(struct local_store *s, int rc, const char *what)
+/* Takes note of how a checkpoint ended, and says so if that is news. */
+static void note_checkpoint(struct local_store *s, int rc)
 {
     pthread_mutex_lock(&s->lock);
     struct store_health *h = &s->health;
+    int before = h->checkpoint_error;
     h->checkpoint_error = rc;
-    if (rc == 0) {
-        h->checkpoint_failures = 0;
-        h->text[0] = '\0';
-    } else {
-        h->checkpoint_failures++;
-        (void)snprintf(h->text, sizeof(h->text), "the last %s failed: %s", what, err_text(rc));
+    h->checkpoint_failures = rc ? h->checkpoint_failures + 1 : 0;
+    h->text[0] = '\0';
+    if (rc) {
+        (void)snprintf(h->text, sizeof(h->text), "the last checkpoint failed: %s", err_text(rc));
     }
     pthread_mutex_unlock(&s->lock);
+    __atomic_store_n(&s->space_lacking, rc == ERR_NOSPC, __ATOMIC_RELEASE);
+    if (rc && rc != before) {
+        say(s,
+            "checkpoints of %s fail: %s; nothing is lost, the log keeps what was acknowledged, and "
+            "they are tried again",
+            s->dir, err_text(rc));
+    } else if (!rc && before) {
+        say(s, "checkpoints of %s work again", s->dir);
+    }
+}
+
+static void note_compaction(struct local_store *s, int rc)
+{
+    pthread_mutex_lock(&s->lock);
+    int before = s->health.compaction_error;
+    s->health.compaction_error = rc;
+    pthread_mutex_unlock(&s->lock);
+    if (rc && rc != before) {
+        say(s, "compaction of %s fails: %s; dead bytes keep their space, and it is tried again",
+            s->packs_path, err_text(rc));
+    } else if (!rc && before) {
+        say(s, "compaction of %s works again", s->packs_path);
+    }
 }
 
 /* The state that a transaction committed now should carry. */
@@ -294,36 +405,116 @@ static int make_checkpoint(struct local_store *s)
     return 0;
 }
 
+/* Commits the removal of streams and nothing else; *ret_count: how many. */
+static int make_drops(struct local_store *s, size_t *ret_count)
+{
+    struct checkpoint *c = NULL;
+    int rc = checkpoint_create(&s->target, &c);
+    if (rc) {
+        return rc;
+    }
+    rc = s->events.collect_dropped(s->events.context, c, DROPS_MAX, ret_count);
+    if (rc == 0 && *ret_count > 0) {
+        struct catalog_state state = state_now(s, s->state.checkpoint);
+        rc = checkpoint_commit(c, &state);
+    }
+    checkpoint_destroy(c);
+    s->events.checkpointed(s->events.context, rc);
+    return rc;
+}
+
+/* Commits the removal of all streams that are gone. False: there was none, or no space for it. */
+static bool drop_gone(struct local_store *s)
+{
+    size_t count = DROPS_MAX;
+    bool dropped = false;
+    while (s->events.collect_dropped && count == DROPS_MAX && make_drops(s, &count) == 0) {
+        dropped = dropped || count > 0;
+    }
+    return dropped;
+}
+
+static int run_compaction(struct local_store *s);
+
+/* Without space: drops alone, then what that made dead, twice since a pack is unlinked in the round
+ * after it died. The reserve goes only when there is something to gain, and without any gain there
+ * is no second try. */
+static int checkpoint_crowded(struct local_store *s)
+{
+    bool gained = s->wal && wal_drop_spares(s->wal);
+    if (drop_gone(s)) {
+        gained = true;
+        (void)space_give_reserve(&s->space);
+        (void)run_compaction(s); /* a failure was told */
+        (void)run_compaction(s);
+    }
+    return gained ? make_checkpoint(s) : ERR_NOSPC;
+}
+
 static int run_checkpoint(struct local_store *s)
 {
     if (op_failed(&s->base)) {
         return ERR_FAILED;
     }
+    __atomic_store_n(&s->space_short, false, __ATOMIC_RELEASE);
     int rc = bytes_waiting(s) > 0 ? make_checkpoint(s) : 0;
-    note_result(s, rc, "checkpoint");
+    if (rc == ERR_NOSPC) {
+        rc = checkpoint_crowded(s);
+    }
+    note_checkpoint(s, rc);
     return rc;
 }
 
 static void on_replaced(void *context, stream_id id, const struct extent *e)
 {
     struct local_store *s = context;
+    s->replaced++;
     s->events.extent_replaced(s->events.context, id, e);
+}
+
+/* One round that takes no more than its share of the free space. */
+static int compact(struct local_store *s)
+{
+    uint64_t share = space_free(&s->space) / COMPACT_SHARE;
+    share = share < COMPACT_ROUND_BYTES ? share : COMPACT_ROUND_BYTES;
+    struct catalog_state state = state_now(s, s->state.checkpoint);
+    struct compaction k = {.target = &s->target,
+                           .state = &state,
+                           .bytes_max = share > COMPACT_BYTES_MIN ? share : COMPACT_BYTES_MIN,
+                           .replaced = on_replaced,
+                           .context = s};
+    struct compaction_ids none = {0};
+    bool short_of_space = share < COMPACT_ROUND_BYTES && crowded(s);
+    s->replaced = 0;
+    /* Joining small extents takes space before it gives some. */
+    int rc = compact_round(&k, short_of_space ? &none : &s->small, &s->compact_more);
+    if (rc == 0 && short_of_space) {
+        s->compact_more = s->compact_more || s->replaced > 0; /* to unlink what they were in */
+    }
+    return rc;
 }
 
 static int run_compaction(struct local_store *s)
 {
-    struct catalog_state state = state_now(s, s->state.checkpoint);
-    struct compaction k = {.target = &s->target,
-                           .state = &state,
-                           .bytes_max = COMPACT_ROUND_BYTES,
-                           .replaced = on_replaced,
-                           .context = s};
-    int rc = compact_round(&k, &s->small, &s->compact_more);
+    int rc = compact(s);
+    if (rc == ERR_NOSPC && space_give_reserve(&s->space)) {
+        rc = compact(s);
+    }
+    note_compaction(s, rc);
     if (rc) {
         s->compact_more = false;
-        note_result(s, rc, "compaction");
+    } else if (!s->compact_more && !crowded(s)) {
+        space_make_reserve(&s->space);
     }
     return rc;
+}
+
+/* After a round: appends that were refused may try again, if only to be refused by the log. */
+static void let_log_try(struct local_store *s)
+{
+    if (s->wal && s->config.threads) {
+        wal_release(s->wal, s->state.checkpoint);
+    }
 }
 
 enum wake_reason {
@@ -351,10 +542,10 @@ static enum wake_reason wait_for_work(struct local_store *s, uint64_t ms)
     return reason;
 }
 
-/* The pause before the next try. */
-static uint64_t next_retry_ms(uint64_t retry_ms)
+/* The pause before the next try. Space may come back at any moment. */
+static uint64_t next_retry_ms(uint64_t retry_ms, int error)
 {
-    if (retry_ms == 0) {
+    if (retry_ms == 0 || error == ERR_NOSPC) {
         return RETRY_MS_MIN;
     }
     return retry_ms * 2 < RETRY_MS_MAX ? retry_ms * 2 : RETRY_MS_MAX;
@@ -367,6 +558,7 @@ static void *thread_main(void *context)
     for (;;) {
         bool rest_of_compaction = s->compact_more && retry_ms == 0;
         uint64_t usual_ms = retry_ms ? retry_ms : s->config.checkpoint_interval_ms;
+        usual_ms = crowded(s) ? RETRY_MS_MIN : usual_ms;
         enum wake_reason reason = wait_for_work(s, rest_of_compaction ? 1 : usual_ms);
         if (reason == WAKE_STOP) {
             return NULL;
@@ -374,7 +566,10 @@ static void *thread_main(void *context)
         /* No early checkpoint only because a compaction goes on. */
         int rc = rest_of_compaction && reason == WAKE_TIME ? 0 : run_checkpoint(s);
         rc = rc ? rc : run_compaction(s);
-        retry_ms = rc ? next_retry_ms(retry_ms) : 0;
+        retry_ms = rc ? next_retry_ms(retry_ms, rc) : 0;
+        if (rc == 0) {
+            let_log_try(s);
+        }
     }
 }
 
@@ -419,13 +614,27 @@ static void stop_thread(struct local_store *s)
     }
 }
 
+/* The last checkpoint only spares the next start some replay. */
+static void close_checkpoint(struct local_store *s)
+{
+    int rc = run_checkpoint(s);
+    if (rc && s->wal) {
+        say(s,
+            "the last checkpoint of %s failed: %s; all that was acknowledged is in the log, which "
+            "the next start replays",
+            s->dir, err_text(rc));
+    }
+}
+
 static int op_close(struct store *base, bool checkpoint)
 {
     struct local_store *s = local_of(base);
     stop_thread(s);
     int rc = s->wal ? wal_flush(s->wal) : 0;
-    if (rc == 0 && checkpoint) {
-        rc = run_checkpoint(s);
+    if (rc == 0 && checkpoint && op_failed(base)) {
+        rc = ERR_FAILED;
+    } else if (rc == 0 && checkpoint) {
+        close_checkpoint(s);
     }
     store_free(s);
     return rc;
@@ -462,6 +671,8 @@ static int format_paths(struct local_store *s, const struct store_config *config
     (void)snprintf(s->dir, sizeof(s->dir), "%s", config->dir);
     (void)snprintf(s->wal_path, sizeof(s->wal_path), "%s/wal", config->dir);
     (void)snprintf(s->packs_path, sizeof(s->packs_path), "%s/packs", config->dir);
+    (void)snprintf(s->reserve_path, sizeof(s->reserve_path), "%s/reserve", config->dir);
+    s->space = (struct space){.sys = config->sys, .dir = s->dir, .path = s->reserve_path};
     if (config->catalog_dir) {
         (void)snprintf(s->catalog_path, sizeof(s->catalog_path), "%s", config->catalog_dir);
     } else {
@@ -523,11 +734,40 @@ static int commit_state(struct local_store *s, const struct catalog_state *state
     return rc;
 }
 
+static void on_damaged(void *context, const char *sentence)
+{
+    say(context, "%s", sentence);
+}
+
+/* Between two attempts to learn how a commit ended: until then no checkpoint can end. */
+static bool pause_commit(void *context, unsigned attempt)
+{
+    struct local_store *s = context;
+    struct sys *sys = s->config.sys;
+    if (!s->thread_started) {
+        return false;
+    }
+    note_checkpoint(s, ERR_UNKNOWN);
+    unsigned doublings = attempt < 6 ? attempt : 6;
+    uint64_t until = sys->mono_ms(sys->context) + (RETRY_MS_MIN << doublings);
+    struct timespec ts = {.tv_sec = (time_t)(until / 1000),
+                          .tv_nsec = (long)(until % 1000) * 1000000};
+    int rc = 0;
+    pthread_mutex_lock(&s->lock);
+    while (!s->stop && rc == 0) {
+        rc = pthread_cond_timedwait(&s->wake, &s->lock, &ts);
+    }
+    bool again = !s->stop;
+    pthread_mutex_unlock(&s->lock);
+    return again;
+}
+
 static int open_catalog(struct local_store *s, struct errmsg *msg)
 {
     struct sys *sys = s->config.sys;
     bool sync = s->config.durability == DURABILITY_SYNC;
-    int rc = catalog_open(sys, s->catalog_path, sync, NULL, &s->catalog, &s->state, msg);
+    const struct catalog_watch watch = {.context = s, .damaged = on_damaged, .pause = pause_commit};
+    int rc = catalog_open(sys, s->catalog_path, sync, &watch, &s->catalog, &s->state, msg);
     rc = rc ? rc : check_kind(s, msg);
     if (rc) {
         return rc;
@@ -576,6 +816,7 @@ static int open_wal(struct local_store *s, struct wal_report *ret_report, struct
         .threads = s->config.threads,
         .notice = on_notice,
         .notice_context = s,
+        .may_grow = may_grow,
     };
     memcpy(config.uuid, s->state.uuid, sizeof(config.uuid));
     struct wal *wal = NULL;
@@ -665,6 +906,7 @@ static int open_parts(struct local_store *s, struct store_report *report, struct
     rc = rc ? rc : sweep_packs(s, &sweep, msg);
     if (rc == 0) {
         describe(s, &sweep, report);
+        space_make_reserve(&s->space);
     }
     return rc;
 }
@@ -673,6 +915,9 @@ static int start_thread(struct local_store *s, struct errmsg *msg)
 {
     if (!s->config.threads) {
         return 0;
+    }
+    if (bytes_waiting(s) >= s->config.checkpoint_bytes) {
+        s->asked = true; /* a long log after a bad time */
     }
     if (pthread_create(&s->thread, NULL, thread_main, s) != 0) {
         return err_set(msg, ERR_AGAIN, "cannot start the checkpoint thread");

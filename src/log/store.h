@@ -53,6 +53,9 @@ struct store_events {
     /* Call checkpoint_add for every dirty stream, in ascending id; streams dirtied meanwhile
      * belong to the next one. */
     int (*collect)(void *context, struct checkpoint *c);
+    /* The same for at most `max` streams, all of them dropped: where the disk is full. May be
+     * NULL. */
+    int (*collect_dropped)(void *context, struct checkpoint *c, size_t max, size_t *ret_count);
     /* The checkpoint that collect filled is durable (code 0) or failed: on failure the streams are
      * dirty as before. */
     void (*checkpointed)(void *context, int code);
@@ -61,6 +64,9 @@ struct store_events {
     void (*extent_added)(void *context, stream_id id, const struct extent *e);
     /* Compaction put `e` in the place of all extents that it covers. */
     void (*extent_replaced)(void *context, stream_id id, const struct extent *e);
+    /* A sentence for the operator, once when something ceases to work and once when it works again;
+     * also during open and close. May be NULL. */
+    void (*trouble)(void *context, const char *sentence);
 };
 
 struct store_config {
@@ -69,7 +75,9 @@ struct store_config {
     uint64_t segment_bytes;          /* --wal-segment */
     uint64_t checkpoint_bytes;       /* --checkpoint-bytes: log bytes that trigger a checkpoint */
     uint64_t checkpoint_interval_ms; /* --checkpoint-interval; 0: only when asked */
-    size_t staged_bytes_max;         /* staged and not durable */
+    uint64_t log_bytes_max;  /* log bytes that may wait for a checkpoint, above it ERR_BUSY for all
+                               but deletes; 0: any number */
+    size_t staged_bytes_max; /* staged and not durable */
     struct sys *sys;
     /* False: no threads at all; ops->commit and ops->checkpoint do the work, for simulations. */
     bool threads;
@@ -82,13 +90,14 @@ struct store_config {
 struct store_report {
     struct wal_report wal;
     uint64_t streams; /* in the catalog */
-    char text[768];   /* one line */
+    char text[1024];  /* one line */
 };
 
 /* How the store is, for /health and metrics. */
 struct store_health {
     int log_error;                /* what made the log fail; 0: it works */
-    int checkpoint_error;         /* of the last checkpoint or compaction; 0: it succeeded */
+    int checkpoint_error;         /* of the last checkpoint; 0: it succeeded */
+    int compaction_error;         /* of the last compaction */
     uint64_t checkpoint_failures; /* in a row */
     uint64_t log_bytes;           /* waiting for a checkpoint */
     uint64_t checkpoints;         /* that succeeded since the start */

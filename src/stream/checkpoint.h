@@ -14,6 +14,9 @@ void checkpoint_ask(struct engine *e);
 /* store_events.collect: gives every dirty stream to `c`. */
 int checkpoint_collect(void *context, struct checkpoint *c);
 
+/* store_events.collect_dropped: gives `c` at most `max` streams that are gone for good. */
+int checkpoint_collect_dropped(void *context, struct checkpoint *c, size_t max, size_t *ret_count);
+
 /* store_events.checkpointed; also called by collect when it fails. May be called twice. */
 void checkpoint_done(void *context, int code);
 

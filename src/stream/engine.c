@@ -27,6 +27,14 @@ static void on_notice(void *context)
     workers_notice(context);
 }
 
+static void on_trouble(void *context, const char *sentence)
+{
+    const struct engine *e = context;
+    if (e->config.trouble) {
+        e->config.trouble(e->config.trouble_context, sentence);
+    }
+}
+
 static void init_keeper(struct engine *e)
 {
     pthread_condattr_t attr;
@@ -147,9 +155,11 @@ int engine_open(const struct engine_config *config, struct engine **ret_engine,
         .replay = on_replay,
         .notice = on_notice,
         .collect = checkpoint_collect,
+        .collect_dropped = checkpoint_collect_dropped,
         .checkpointed = checkpoint_done,
         .extent_added = checkpoint_extent_added,
         .extent_replaced = checkpoint_extent_replaced,
+        .trouble = on_trouble,
     };
     code = local_store_open(&config->store, &events, &e->store, ret_report, msg);
     if (code < 0) {
@@ -188,6 +198,11 @@ int engine_close(struct engine *e, bool checkpoint)
 bool engine_failed(const struct engine *e)
 {
     return e->store->ops->failed(e->store);
+}
+
+void engine_get_health(const struct engine *e, struct store_health *ret_health)
+{
+    e->store->ops->health(e->store, ret_health);
 }
 
 void engine_get_stats(const struct engine *e, struct engine_stats *ret_stats)

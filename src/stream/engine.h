@@ -31,6 +31,9 @@ struct engine_config {
     uint64_t cache_bytes_max; /* bytes kept in memory though they are in packs */
     uint64_t idle_ms;         /* a stream unused this long leaves memory */
     uint64_t sweep_interval_ms; /* how often expired streams are looked for; 0: only when asked */
+    /* See store_events.trouble; on any of the store's threads. NULL: nobody listens. */
+    void (*trouble)(void *context, const char *sentence);
+    void *trouble_context;
 };
 
 /* Opens the data directory and recovers. Errors as local_store_open. */
@@ -42,6 +45,9 @@ int engine_close(struct engine *e, bool checkpoint);
 
 /* Whether the log failed: writes are refused until a restart. Any thread. */
 bool engine_failed(const struct engine *e);
+
+/* How the store is, for /health. Any thread; does not block for long. */
+void engine_get_health(const struct engine *e, struct store_health *ret_health);
 
 /* Looks for expired streams, evicts idle ones; a bounded amount of work. Called by the engine's own
  * housekeeping thread; simulations call it themselves. Blocks. */

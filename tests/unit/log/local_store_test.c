@@ -51,6 +51,9 @@ struct fixture {
     unsigned checkpoints;   /* that succeeded */
     unsigned failures;      /* that did not */
     unsigned replaced;      /* extents, by compaction */
+    uint64_t log_bytes_max; /* 0: any number */
+    unsigned told;          /* sentences for the operator */
+    char sentence[512];     /* the last one */
 };
 
 static char pattern(stream_id id, uint64_t at)
@@ -282,12 +285,22 @@ static void fixture_init(struct fixture *f, uint64_t seed)
     assert_non_null(mkdtemp(f->catalog));
 }
 
+static void on_told(void *context, const char *sentence)
+{
+    struct fixture *f = context;
+    pthread_mutex_lock(&f->lock);
+    f->told++;
+    (void)snprintf(f->sentence, sizeof(f->sentence), "%s", sentence);
+    pthread_mutex_unlock(&f->lock);
+}
+
 static int open_store(struct fixture *f)
 {
     struct store_config config = {.dir = f->dir,
                                   .durability = f->durability,
                                   .segment_bytes = 16384,
                                   .checkpoint_bytes = f->threads ? 20000 : UINT64_MAX,
+                                  .log_bytes_max = f->log_bytes_max,
                                   .staged_bytes_max = MIB,
                                   .sys = f->use_real ? &f->real : fakedisk_sys(f->disk),
                                   .threads = f->threads,
@@ -299,7 +312,8 @@ static int open_store(struct fixture *f)
                                   .collect = on_collect,
                                   .checkpointed = on_checkpointed,
                                   .extent_added = on_extent_added,
-                                  .extent_replaced = on_extent_replaced};
+                                  .extent_replaced = on_extent_replaced,
+                                  .trouble = on_told};
     memset(f->slots, 0, sizeof(f->slots));
     f->store = NULL;
     struct store *store = NULL;
@@ -885,6 +899,83 @@ static void test_long_path(void **state)
     fixture_finish(&f);
 }
 
+/* The operator hears once that checkpoints fail, once for another reason, and once that they work
+ * again; and once that the log failed. */
+static void test_trouble_is_told(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    assert_int_equal(open_store(&f), 0);
+    assert_int_equal(create(&f, 0), 0);
+    assert_int_equal(commit(&f), 0);
+    assert_int_equal(f.told, 0);
+    fakedisk_fail(f.disk, CALL_COMMIT, 0, ERR_IO, true);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(f.store->ops->checkpoint(f.store), ERR_IO);
+        assert_int_equal(f.told, 1);
+    }
+    assert_non_null(strstr(f.sentence, f.dir));
+    fakedisk_fail(f.disk, CALL_COMMIT, 0, ERR_NOSPC, false);
+    assert_int_equal(f.store->ops->checkpoint(f.store), ERR_NOSPC);
+    assert_int_equal(f.told, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(f.store->ops->checkpoint(f.store), 0);
+        assert_int_equal(f.told, 3);
+    }
+    assert_non_null(strstr(f.sentence, "again"));
+    fakedisk_fail(f.disk, CALL_FDATASYNC, 0, ERR_IO, true);
+    assert_int_equal(append(&f, 0, 5), 0);
+    assert_int_equal(f.store->ops->commit(f.store), ERR_FAILED);
+    assert_int_equal(f.store->ops->commit(f.store), ERR_FAILED);
+    assert_int_equal(f.told, 4);
+    assert_non_null(strstr(f.sentence, "restart"));
+    fixture_finish(&f);
+}
+
+/* Also small records count for the bytes that may wait for a checkpoint; deletes are taken. */
+static void test_log_is_bounded(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    f.log_bytes_max = 4000;
+    assert_int_equal(open_store(&f), 0);
+    assert_int_equal(create(&f, 0), 0);
+    int rc = 0;
+    for (int i = 0; i < 200 && rc == 0; i++) {
+        rc = append(&f, 0, 1);
+        assert_int_equal(commit(&f), 0);
+    }
+    assert_int_equal(rc, ERR_BUSY);
+    assert_int_equal(create(&f, 1), ERR_BUSY);
+    assert_int_equal(erase(&f, 0), 0);
+    assert_int_equal(commit(&f), 0);
+    assert_int_equal(f.store->ops->checkpoint(f.store), 0);
+    assert_int_equal(create(&f, 1), 0);
+    fixture_finish(&f);
+}
+
+/* The last checkpoint is not needed for what was acknowledged: that it fails is said, and the close
+ * is good. */
+static void test_close_without_checkpoint(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    assert_int_equal(open_store(&f), 0);
+    assert_int_equal(create(&f, 0), 0);
+    assert_int_equal(append(&f, 0, 3000), 0);
+    assert_int_equal(commit(&f), 0);
+    fakedisk_set_capacity(f.disk, fakedisk_used(f.disk));
+    assert_int_equal(f.store->ops->close(f.store, true), 0);
+    f.store = NULL;
+    assert_non_null(strstr(f.sentence, "replay"));
+    assert_int_equal(open_store(&f), 0);
+    assert_int_equal(f.slots[0].durable, 3000);
+    fixture_finish(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -902,6 +993,9 @@ int main(void)
         cmocka_unit_test(test_dead_packs_go),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_long_path),
+        cmocka_unit_test(test_trouble_is_told),
+        cmocka_unit_test(test_log_is_bounded),
+        cmocka_unit_test(test_close_without_checkpoint),
     };
     return UNIT_RUN(tests);
 }
