@@ -55,20 +55,6 @@ bool exchange_abandon(struct exchange *x)
     return true;
 }
 
-/* The operator is told once; clients are told by every answer. */
-static void note_failure(struct exchange *x)
-{
-    struct server *server = x->worker->server;
-
-    if (x->op.result.code == ERR_FAILED || x->op.result.code == ERR_UNKNOWN) {
-        if (!atomic_exchange(&server->failure_noted, true)) {
-            logger_line(&server->config->logger, LOGGER_ERROR,
-                        "the log failed (%s); no writes are accepted until a restart",
-                        x->op.result.msg.text);
-        }
-    }
-}
-
 static void op_done(struct stream_op *op)
 {
     struct exchange *x = container_of(op, struct exchange, op);
@@ -82,7 +68,6 @@ static void op_done(struct stream_op *op)
         return;
     }
     conn_pause(&s->conn, false);
-    note_failure(x);
     x->finish(x);
     session_advance(s);
 }
@@ -100,7 +85,6 @@ void exchange_run(struct exchange *x)
         return;
     }
     x->running = false;
-    note_failure(x);
     x->finish(x);
 }
 

@@ -25,7 +25,8 @@ int catchup_prepare(struct exchange *x, struct errmsg *msg) MUST_USE;
 /* Answers OPTIONS of anything (CORS preflight). */
 void options_answer(struct exchange *x);
 
-/* Answers GET and HEAD of /health: 200, or 503 once the log has failed. */
+/* Answers GET and HEAD of /health: 200, or 503 with a sentence when the log has failed, the last
+ * checkpoint failed, or the server drains. */
 void health_answer(struct exchange *x);
 
 /* A read answered with a page: 200 or 304. `cursor`: with a Stream-Cursor, as live answers have. */

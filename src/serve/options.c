@@ -21,10 +21,18 @@ void options_answer(struct exchange *x)
     reply_send_bare(x);
 }
 
+/* Ready is a server that takes writes and can go on taking them. */
 void health_answer(struct exchange *x)
 {
-    if (engine_failed(x->worker->server->engine)) {
-        problem_answer(x, 503, slice_of(err_text(ERR_FAILED)));
+    struct store_health health;
+
+    engine_get_health(x->worker->server->engine, &health);
+    if (health.log_error || health.checkpoint_error) {
+        problem_answer(x, 503, slice_of(health.text));
+        return;
+    }
+    if (x->worker->draining) {
+        problem_answer(x, 503, slice_of(err_text(ERR_STOPPING)));
         return;
     }
     reply_begin(x, 200, REPLY_NO_STORE);

@@ -19,6 +19,7 @@
 #define INPUT_BYTES_MAX          (HTTP_HEAD_BYTES_MAX + 16 * KIB)
 #define BODY_BYTES_TOTAL_MIN     (256ull * MIB)
 #define HOT_BYTES_PER_CHECKPOINT 2 /* bytes may wait for one checkpoint while the next one fills */
+#define LOG_BYTES_PER_CHECKPOINT 8 /* of the log, also where records are small, before writes wait */
 #define CACHE_BYTES_MAX          (64ull * MIB)
 #define IDLE_MS                  30000
 #define SWEEP_INTERVAL_MS        1000
@@ -38,7 +39,15 @@ static void block_signals(sigset_t *ret_set)
     (void)sigaction(SIGHUP, &ignore, NULL);  /* nothing is reloaded yet */
 }
 
-static struct engine_config engine_config_of(const struct server *server, struct sys *sys)
+/* On one of the store's threads. */
+static void on_trouble(void *context, const char *sentence)
+{
+    const struct server *server = context;
+
+    logger_line(&server->config->logger, LOGGER_ERROR, "%s", sentence);
+}
+
+static struct engine_config engine_config_of(struct server *server, struct sys *sys)
 {
     const struct serve_config *config = server->config;
 
@@ -50,6 +59,8 @@ static struct engine_config engine_config_of(const struct server *server, struct
                 .segment_bytes = config->wal_segment_bytes,
                 .checkpoint_bytes = config->checkpoint_bytes,
                 .checkpoint_interval_ms = config->checkpoint_interval_ms,
+                .log_bytes_max = config->checkpoint_bytes * LOG_BYTES_PER_CHECKPOINT +
+                                 config->body_bytes_max * 2,
                 .staged_bytes_max = (size_t)(config->body_bytes_max * 2 + 64ull * MIB),
                 .sys = sys,
                 .threads = true,
@@ -61,6 +72,8 @@ static struct engine_config engine_config_of(const struct server *server, struct
         .cache_bytes_max = CACHE_BYTES_MAX,
         .idle_ms = IDLE_MS,
         .sweep_interval_ms = SWEEP_INTERVAL_MS,
+        .trouble = on_trouble,
+        .trouble_context = server,
     };
 }
 

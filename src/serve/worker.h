@@ -25,7 +25,6 @@ struct server {
     atomic_uint_fast64_t body_bytes; /* reserved for unfinished request bodies */
     uint64_t body_bytes_total_max;   /* above it 503 */
     atomic_uint connections;         /* open */
-    atomic_bool failure_noted;       /* the operator was told that the log failed */
 };
 
 struct worker {
