@@ -51,7 +51,7 @@
 #define COMPACT_ROUND_BYTES (64ull * MIB)
 #define COMPACT_BYTES_MIN   (256ull * KIB) /* of a round where space is short */
 #define COMPACT_SHARE       4u             /* of the free space is what a round may take */
-#define DROPS_MAX           64u /* in one transaction on a full disk; the catalog has room for them */
+#define DROPS_MAX           64u /* in a transaction on a full disk; the catalog has room */
 #define KIND_DURABLE        1u
 
 struct local_store {

@@ -19,7 +19,7 @@
 #define INPUT_BYTES_MAX          (HTTP_HEAD_BYTES_MAX + 16 * KIB)
 #define BODY_BYTES_TOTAL_MIN     (256ull * MIB)
 #define HOT_BYTES_PER_CHECKPOINT 2 /* bytes may wait for one checkpoint while the next one fills */
-#define LOG_BYTES_PER_CHECKPOINT 8 /* of the log, also where records are small, before writes wait */
+#define LOG_BYTES_PER_CHECKPOINT 8 /* of the log, small records too, before writes wait */
 #define CACHE_BYTES_MAX          (64ull * MIB)
 #define IDLE_MS                  30000
 #define SWEEP_INTERVAL_MS        1000

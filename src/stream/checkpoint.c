@@ -80,8 +80,8 @@ static int take_dirty(struct engine *e)
     return 0;
 }
 
-/* Under the lock: room for extents that the checkpoint will add. Once the catalog has them it is too
- * late to be out of memory: the bytes would be saved again, into a pack that nobody names. */
+/* Under the lock: room for extents that the checkpoint will add. Once the catalog has them it is
+ * too late to be out of memory: the bytes would be saved again, into a pack that nobody names. */
 static int reserve_extents(struct stream *s, size_t more)
 {
     size_t wanted = s->extent_count + more;

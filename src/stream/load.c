@@ -292,8 +292,8 @@ static int load_stream(struct engine *e, stream_id id, struct stream *given,
     return code;
 }
 
-/* What a compaction tells goes on top of what the catalog said before it, never the other way round:
- * when one told something meanwhile, its word is all there is to know. */
+/* What a compaction tells goes on top of what the catalog said before it, never the other way
+ * round: when one told something meanwhile, its word is all there is to know. */
 int load_extents(struct stream *s)
 {
     struct engine *e = s->engine;

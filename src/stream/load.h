@@ -40,8 +40,9 @@ void loader_run(struct engine *e, struct task *task);
  * sources. ERR_NOTFOUND, ERR_NOMEM, ERR_CORRUPT, ERR_IO. Blocks. */
 int load_id(struct engine *e, stream_id id, struct stream **ret_stream) MUST_USE;
 
-/* Where the stream's bytes lie, asked of the catalog once more: for one whose pack is not there. Not
- * only in the loader, but it blocks. 0 also when nothing is new; ERR_NOMEM, ERR_CORRUPT, ERR_IO. */
+/* Where the stream's bytes lie, asked of the catalog once more: for one whose pack is not there.
+ * Not only in the loader, but it blocks. 0 also when nothing is new; ERR_NOMEM, ERR_CORRUPT,
+ * ERR_IO. */
 int load_extents(struct stream *s) MUST_USE;
 
 #endif

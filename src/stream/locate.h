@@ -37,8 +37,8 @@ bool locate_packed(struct stream *s, uint64_t position, uint64_t limit, bool who
 /* Reads the marks of a run that lies in a pack. Blocks. Errors as store_ops.read_marks. */
 int locate_marks(struct engine *e, struct locate_run *run) MUST_USE;
 
-/* After ERR_NOTFOUND from a pack: the run that holds `position` is looked up anew in the catalog, so
- * that the next locate_run tells where it lies now. Blocks. Errors as load_extents. */
+/* After ERR_NOTFOUND from a pack: the run that holds `position` is looked up anew in the catalog,
+ * so that the next locate_run tells where it lies now. Blocks. Errors as load_extents. */
 int locate_again(struct stream *s, uint64_t position) MUST_USE;
 
 /* Accepts a zeroed run. */

@@ -252,8 +252,8 @@ void workers_notice(struct engine *e)
     pthread_mutex_unlock(&e->workers_lock);
 }
 
-/* Where a note goes in: notes are in the order of their ends, as good as operations that are parked.
- * Under the lock; what is appended there stands before it. */
+/* Where a note goes in: notes are in the order of their ends, as good as operations that are
+ * parked. Under the lock; what is appended there stands before it. */
 static struct list *notes_before(struct engine *e, log_pos end)
 {
     struct list *after = e->publish.prev;

@@ -22,7 +22,8 @@ struct catalog_fixture {
 
 static inline void fixture_open(struct catalog_fixture *f)
 {
-    int rc = catalog_open(fakedisk_sys(f->disk), f->dir, true, NULL, &f->catalog, &f->state, &f->msg);
+    int rc = catalog_open(fakedisk_sys(f->disk), f->dir, true, NULL, &f->catalog, &f->state,
+                          &f->msg);
     if (rc) {
         fail_msg("%s: %s", err_name(rc), f->msg.text);
     }

@@ -956,8 +956,7 @@ static void test_log_is_bounded(void **state)
     fixture_finish(&f);
 }
 
-/* The last checkpoint is not needed for what was acknowledged: that it fails is said, and the close
- * is good. */
+/* The last checkpoint is not needed for what was acknowledged: that it fails is only said. */
 static void test_close_without_checkpoint(void **state)
 {
     (void)state;
