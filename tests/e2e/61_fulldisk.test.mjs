@@ -12,9 +12,9 @@ import { eventually, rounds } from './lib/wait.mjs';
 
 const FLAGS = ['--wal-segment', '1MiB', '--checkpoint-bytes', '4MiB', '--checkpoint-interval', '1s'];
 
-async function onTinyDisk(size, body) {
+async function onTinyDisk(size, body, flags = []) {
     const tiny = mountTiny(size);
-    const server = await startServer(FLAGS, { dir: join(tiny.dir, 'data') });
+    const server = await startServer([...FLAGS, ...flags], { dir: join(tiny.dir, 'data') });
     try {
         await body(server, tiny);
     } finally {
@@ -147,6 +147,58 @@ if (canMount()) {
                 for (const stream of made) {
                     assert.equal((await stream.get()).body.length, 20_000);
                 }
+            });
+        });
+
+        for (const [how, flags] of [['checkpoints at work', ['--checkpoint-interval', '500ms']],
+                                    ['all in the log', ['--checkpoint-interval', '100s', '--checkpoint-bytes', '64MiB']]]) {
+            test(`R4: deletes make a disk usable that we filled ourselves, ${how}`, async () => {
+                await onTinyDisk('24m', async (server) => {
+                    const streams = Array.from({ length: 8 }, (_, i) => new Stream(server, `s${i}`, OCTETS));
+                    const texts = streams.map(() => []);
+                    await Promise.all(streams.map((stream) => stream.create()));
+                    let refusals = 0;
+                    for (let i = 0; refusals < 100; i++) {
+                        const body = Buffers.numbered(i, refusals > 20 ? 4000 : 250_000);
+                        const reply = await streams[i % 8].post(body);
+                        if (reply.status === 204) {
+                            texts[i % 8].push(body);
+                        } else {
+                            assertProblem(reply, [507, 503]);
+                            refusals++;
+                        }
+                    }
+                    for (const stream of streams.slice(0, 7)) {
+                        assert.equal((await stream.remove()).status, 204);
+                    }
+                    for (let i = 0; i < 6; i++) {
+                        const body = Buffers.numbered(i, 1_000_000);
+                        await eventually('room', async () => (await streams[7].post(body)).status === 204);
+                        texts[7].push(body);
+                    }
+                    assert.ok((await streams[7].readAll()).body.equals(Buffer.concat(texts[7])));
+                    await server.crashAndRestart();
+                    assert.ok((await streams[7].readAll()).body.equals(Buffer.concat(texts[7])));
+                }, flags);
+            });
+        }
+
+        test('R4: on a disk that is full to the last byte the server stops well, starts, and reads', async () => {
+            await onTinyDisk('24m', async (server, tiny) => {
+                const stream = new Stream(server, 's', OCTETS);
+                await stream.create();
+                const { acked } = await appendUntilFull(stream, (i) => Buffers.numbered(i, 300_000));
+                fillDisk(join(tiny.dir, 'ballast'));
+                await server.stop();
+                await server.start();
+                assert.ok((await stream.readAll()).body.equals(Buffer.concat(acked)));
+                await server.crash();
+                await server.start();
+                assert.ok((await stream.readAll()).body.equals(Buffer.concat(acked)));
+                assertProblem(await stream.post(Buffers.numbered(1, 3_000_000)), [507, 503]);
+                assert.equal((await stream.remove()).status, 204);
+                rmSync(join(tiny.dir, 'ballast'));
+                await eventually('room', async () => (await new Stream(server, 'next', OCTETS).put({}, 'x')).status === 201);
             });
         });
 

@@ -303,6 +303,22 @@ if (library) {
             });
         });
 
+        test('K16: one failed sync of the catalog stops nothing for good, and is told', async () => {
+            await withFaults(['--wal-segment', '64KiB', '--checkpoint-bytes', '64KiB', '--checkpoint-interval', '200ms'],
+                             async (server, faults) => {
+                const health = async () => (await fetch(`${server.base}/health`)).status;
+                const stream = await made(server, OCTETS);
+                faults.set('sync catalog EIO');
+                await stream.append('a'.repeat(1000));
+                await faults.hit();
+                await eventually('health tells', async () => await health() === 503);
+                faults.clear();
+                await eventually('health is good again', async () => await health() === 200);
+                assert.equal((server.log.match(/checkpoints of .* fail/g) ?? []).length, 1);
+                assert.match(server.log, /checkpoints of .* work again/);
+            });
+        });
+
         test('K16: failing checkpoints lose nothing and are made up for', async () => {
             await withFaults(['--wal-segment', '256KiB', '--checkpoint-bytes', '512KiB', '--checkpoint-interval', '100ms'], async (server, faults) => {
                 const stream = await made(server, OCTETS);
