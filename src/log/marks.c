@@ -6,7 +6,12 @@
 
 size_t marks_put(void *at, uint64_t len, bool append_end)
 {
-    return bytes_put_varint(at, len << 1 | (append_end ? 1 : 0));
+    uint64_t mark = len << 1 | (append_end ? 1 : 0);
+    if (mark < 0x80) {
+        *(uint8_t *)at = (uint8_t)mark;
+        return 1;
+    }
+    return bytes_put_varint(at, mark);
 }
 
 bool marks_next(struct bytes_reader *r, uint64_t *ret_len, bool *ret_append_end)

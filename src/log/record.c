@@ -10,7 +10,8 @@
  *
  * The body is what is left of the payload. What the decoder would refuse, the encoder must never
  * write: an acknowledged record that recovery stops at takes all later ones with it. So both ask
- * the same function, record_valid. */
+ * the same functions, record_valid and body_valid; but the encoder, which is called under a
+ * stream's lock, leaves it to whoever made them to prove more than RUN_MARKS_BYTES_MAX of marks. */
 #include "log/record.h"
 
 #include <assert.h>
@@ -45,14 +46,14 @@ static bool create_valid(const struct record_create *c)
            c->content_type.len <= STREAM_CONTENT_TYPE_BYTES_MAX &&
            (c->ttl_seconds == UINT64_MAX || c->ttl_seconds <= STREAM_TTL_SECONDS_MAX) &&
            (fork || !fork_fields) && c->fork_offset <= STREAM_OFFSET_MAX &&
-           c->body.len <= STREAM_OFFSET_MAX - c->fork_offset && marks_valid(c->marks, c->body.len);
+           c->body.len <= STREAM_OFFSET_MAX - c->fork_offset;
 }
 
 static bool append_valid(const struct record_append *a)
 {
     return a->producer.id.len <= PRODUCER_ID_BYTES_MAX && a->seq.len <= STREAM_SEQ_BYTES_MAX &&
            (a->has_seq || a->seq.len == 0) && a->offset <= STREAM_OFFSET_MAX &&
-           a->body.len <= STREAM_OFFSET_MAX - a->offset && marks_valid(a->marks, a->body.len);
+           a->body.len <= STREAM_OFFSET_MAX - a->offset;
 }
 
 static bool record_valid(const struct record *r)
@@ -72,6 +73,25 @@ static bool record_valid(const struct record *r)
         return true;
     }
     return false;
+}
+
+static struct slice record_marks(const struct record *r)
+{
+    switch (r->type) {
+    case RECORD_CREATE:
+        return r->create.marks;
+    case RECORD_APPEND:
+        return r->append.marks;
+    case RECORD_DELETE:
+    case RECORD_TOUCH:
+        break;
+    }
+    return (struct slice){NULL, 0};
+}
+
+static bool body_valid(const struct record *r)
+{
+    return marks_valid(record_marks(r), record_body(r).len);
 }
 
 static size_t append_head_bytes(const struct record_append *a)
@@ -183,6 +203,7 @@ static uint8_t *put_delete(uint8_t *at, const struct record_delete *d)
 void record_encode_head(const struct record *r, void *out)
 {
     assert(record_valid(r));
+    assert(record_marks(r).len > RUN_MARKS_BYTES_MAX || body_valid(r));
     uint8_t *at = out;
     switch (r->type) {
     case RECORD_CREATE:
@@ -304,7 +325,8 @@ int record_decode(enum record_type type, stream_id id, struct slice payload,
     const uint8_t *bytes = (const uint8_t *)payload.ptr;
     struct bytes_reader in = {.at = bytes, .end = bytes + payload.len};
     struct record r = {.type = type, .id = id};
-    if (!read_payload(&in, &r) || in.failed || in.at != in.end || !record_valid(&r)) {
+    if (!read_payload(&in, &r) || in.failed || in.at != in.end || !record_valid(&r) ||
+        !body_valid(&r)) {
         return ERR_CORRUPT;
     }
     *ret_record = r;

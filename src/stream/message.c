@@ -194,9 +194,12 @@ int message_split(size_t body_len, struct slice marks, struct marks_run **ret_ru
             free(runs);
             return ERR_NOMEM;
         }
+        assert(run.len > 0 && run.len <= body_len);
+        body_len -= run.len;
         marks.ptr += run.marks_len;
         marks.len -= run.marks_len;
     }
+    assert(!split || body_len == 0);
     *ret_runs = runs;
     *ret_count = count;
     return 0;
