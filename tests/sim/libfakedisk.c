@@ -487,6 +487,11 @@ static int fake_pwritev(void *context, int fd, const struct iovec *iov, int coun
         total += iov[i].iov_len;
     }
     size_t write = rc == 0 ? total : partly ? below(d, total + 1) : 0;
+    if (write < total) {
+        /* A write that breaks off does so between pages, and so between sectors. */
+        uint64_t end = (offset + write) / FAKEFILE_SECTOR * FAKEFILE_SECTOR;
+        write = end > offset ? (size_t)(end - offset) : 0;
+    }
     if (rc == 0 && !occupy(d, f, offset + total)) {
         rc = ERR_NOSPC;
         write = offset < f->allocated ? f->allocated - offset : 0;
