@@ -6,8 +6,8 @@
  *     and the next one may be tried.
  *   - A failure at the root: LMDB takes back what it wrote if it can, and from then on answers
  *     every call with MDB_PANIC. The disk may have either root. To go on as if it had the one while
- *     it has the other is not safe: the next transaction reuses the pages of the one that is thought
- *     not to have happened, and a crash would bring back a root that refers to them.
+ *     it has the other is not safe: the next transaction reuses the pages of the one that is
+ *     thought not to have happened, and a crash would bring back a root that refers to them.
  * So the environment is closed; both root pages are read, written again just as they are, and
  * synced; and only when that has succeeded, which makes the disk agree with what is read, is the
  * environment opened and its newest transaction compared with the one in doubt. Readers wait for
