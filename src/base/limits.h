@@ -14,6 +14,13 @@
 #define HTTP_BODY_DRAIN_BYTES_MAX      (1 * MIB) /* of an unread body to keep a connection; close */
 #define HTTP_BODY_WINDOW_MS            30000u    /* a body's speed is looked at so often; 408 */
 #define HTTP_BODY_BYTES_PER_SECOND_MIN 1024u     /* on average in each window; 408 */
+#define HTTP_BODIES_BYTES_MIN          (256ull * MIB) /* bodies being received, or 4 x --max-body; 503 */
+#define HTTP_PIPELINE_BYTES_MAX        (256 * KIB) /* unsent answers; the next request waits */
+#define HTTP_HEAD_TIMEOUT_MS           10000u      /* from a head's first byte to its last; 408 */
+#define HTTP_IDLE_TIMEOUT_MS           60000u      /* between requests; close */
+#define HTTP_REFUSED_TIMEOUT_MS        2000u  /* for the request that a refusal is sent to; close */
+#define HTTP_DRAIN_TIMEOUT_MS          30000u /* reading an unread body away; close */
+#define HTTP_CLOSING_TIMEOUT_MS        60000u /* sending what is left without progress; close */
 
 /* Connections above --max-connections whose request is waited for and answered; 503. Above those
  * the answer is sent at once. */
@@ -31,6 +38,7 @@
 #define STREAM_TTL_SECONDS_MAX        3155760000ull       /* 100 years; a longer one is 400 */
 #define WAITERS_PER_STREAM_MAX        100000u             /* live readers of one stream; 503 */
 #define JSON_DEPTH_MAX                1000u               /* nested arrays and objects; 400 */
+#define STREAM_CACHE_BYTES_MAX        (64ull * MIB) /* in memory though in packs; the idlest go */
 
 /* Storage. */
 #define EXTENT_BYTES_MAX         (8u * MIB)    /* data of one extent in a pack: whole messages */

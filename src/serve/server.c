@@ -17,10 +17,8 @@
 
 #define POOL_THREADS             4u
 #define INPUT_BYTES_MAX          (HTTP_HEAD_BYTES_MAX + 16 * KIB)
-#define BODY_BYTES_TOTAL_MIN     (256ull * MIB)
 #define HOT_BYTES_PER_CHECKPOINT 2 /* bytes may wait for one checkpoint while the next one fills */
 #define LOG_BYTES_PER_CHECKPOINT 8 /* of the log, small records too, before writes wait */
-#define CACHE_BYTES_MAX          (64ull * MIB)
 #define IDLE_MS                  30000
 #define SWEEP_INTERVAL_MS        1000
 #define DRAIN_GENTLE_SECONDS     7
@@ -69,7 +67,7 @@ static struct engine_config engine_config_of(struct server *server, struct sys *
         .read_page_bytes = config->read_page_bytes,
         .hot_bytes_max = config->checkpoint_bytes * HOT_BYTES_PER_CHECKPOINT +
                          config->body_bytes_max * 2,
-        .cache_bytes_max = CACHE_BYTES_MAX,
+        .cache_bytes_max = STREAM_CACHE_BYTES_MAX,
         .idle_ms = IDLE_MS,
         .sweep_interval_ms = SWEEP_INTERVAL_MS,
         .trouble = on_trouble,
@@ -277,8 +275,8 @@ int server_run(const struct serve_config *config, FILE *ready, struct errmsg *ms
     sigset_t signals;
     struct sys sys;
 
-    if (server.body_bytes_total_max < BODY_BYTES_TOTAL_MIN) {
-        server.body_bytes_total_max = BODY_BYTES_TOTAL_MIN;
+    if (server.body_bytes_total_max < HTTP_BODIES_BYTES_MIN) {
+        server.body_bytes_total_max = HTTP_BODIES_BYTES_MIN;
     }
     block_signals(&signals);
     buf_init(&server.common, 4 * KIB);

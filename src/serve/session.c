@@ -19,18 +19,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define HEAD_TIMEOUT_MS    10000
-#define IDLE_TIMEOUT_MS    60000
-#define REFUSED_TIMEOUT_MS 2000 /* for the request that a refusal is sent to */
-#define DRAIN_TIMEOUT_MS   30000
-#define CLOSING_TIMEOUT_MS 60000
 /* A trickle must not hold the budget for unfinished bodies. */
 #define BODY_PROGRESS_BYTES_MIN \
     ((uint64_t)HTTP_BODY_BYTES_PER_SECOND_MIN * HTTP_BODY_WINDOW_MS / 1000)
-#define PIPELINE_OUTPUT_BYTES_MAX (256 * KIB)         /* no further request is begun above it */
-#define CONN_CLOSING_MS           (24 * 3600 * 1000u) /* conn.c's own bound is not by progress */
-#define NEVER                     LOOP_NEVER_MS
-#define TOO_MANY                  "too many connections are open; try again shortly"
+#define CONN_CLOSING_MS (24 * 3600 * 1000u) /* conn.c's own bound is not by progress */
+#define NEVER           LOOP_NEVER_MS
+#define TOO_MANY        "too many connections are open; try again shortly"
 
 static void free_now(struct task *task)
 {
@@ -88,7 +82,7 @@ static void enter(struct session *s, enum session_state state, uint64_t deadline
 
 static void begin_closing(struct session *s)
 {
-    enter(s, SESSION_CLOSING, CLOSING_TIMEOUT_MS);
+    enter(s, SESSION_CLOSING, HTTP_CLOSING_TIMEOUT_MS);
     s->progress = 0;
     if (!s->gone) {
         conn_set_deadline(&s->conn, CONN_CLOSING_MS);
@@ -119,7 +113,7 @@ static bool step_head(struct session *s)
     struct slice input = conn_input(&s->conn);
     struct http_refusal refusal = {.status = 400, .sentence = "the request is malformed"};
 
-    if (input.len == 0 || conn_output_bytes(&s->conn) > PIPELINE_OUTPUT_BYTES_MAX) {
+    if (input.len == 0 || conn_output_bytes(&s->conn) > HTTP_PIPELINE_BYTES_MAX) {
         return false;
     }
     long used = http_request_parse(input, &s->scanned, &w->request, &refusal);
@@ -127,7 +121,7 @@ static bool step_head(struct session *s)
     if (used == 0) {
         if (!s->head_started) {
             s->head_started = true;
-            session_set_deadline(s, s->refused ? REFUSED_TIMEOUT_MS : HEAD_TIMEOUT_MS);
+            session_set_deadline(s, s->refused ? HTTP_REFUSED_TIMEOUT_MS : HTTP_HEAD_TIMEOUT_MS);
         }
         return false;
     }
@@ -158,7 +152,7 @@ static bool step_drain(struct session *s)
     if (s->drain_left > 0) {
         return false;
     }
-    enter(s, SESSION_HEAD, IDLE_TIMEOUT_MS);
+    enter(s, SESSION_HEAD, HTTP_IDLE_TIMEOUT_MS);
     return true;
 }
 
@@ -210,9 +204,9 @@ void session_answered(struct session *s, bool keep, uint64_t unread_body_bytes)
     }
     s->drain_left = unread_body_bytes;
     if (unread_body_bytes > 0) {
-        enter(s, SESSION_DRAIN, DRAIN_TIMEOUT_MS);
+        enter(s, SESSION_DRAIN, HTTP_DRAIN_TIMEOUT_MS);
     } else {
-        enter(s, SESSION_HEAD, IDLE_TIMEOUT_MS);
+        enter(s, SESSION_HEAD, HTTP_IDLE_TIMEOUT_MS);
     }
     session_advance(s);
 }
@@ -235,7 +229,7 @@ static bool output_moves(struct session *s)
 static void head_timed_out(struct session *s)
 {
     if (conn_output_bytes(&s->conn) > 0 && output_moves(s)) {
-        session_set_deadline(s, IDLE_TIMEOUT_MS);
+        session_set_deadline(s, HTTP_IDLE_TIMEOUT_MS);
     } else if (s->head_started && conn_output_bytes(&s->conn) == 0) {
         s->worker->request.method = HTTP_OTHER;
         refuse(s, 408, "the request head did not come in time");
@@ -278,7 +272,7 @@ static void timed_out(struct session *s)
         break;
     case SESSION_CLOSING:
         if (output_moves(s)) {
-            session_set_deadline(s, CLOSING_TIMEOUT_MS);
+            session_set_deadline(s, HTTP_CLOSING_TIMEOUT_MS);
         } else {
             session_drop(s);
         }
@@ -377,7 +371,7 @@ void session_accept(struct worker *w, int fd)
     w->session_count++;
     list_init(&s->link);
     list_append(&w->sessions, &s->link);
-    enter(s, SESSION_HEAD, refused ? REFUSED_TIMEOUT_MS : IDLE_TIMEOUT_MS);
+    enter(s, SESSION_HEAD, refused ? HTTP_REFUSED_TIMEOUT_MS : HTTP_IDLE_TIMEOUT_MS);
 }
 
 void session_drain(struct session *s)
