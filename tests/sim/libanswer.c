@@ -475,7 +475,6 @@ static bool twins(const struct request *a, const struct request *b)
     const struct model_request *y = &b->said;
     return x->verb == y->verb && same_text(x->name, y->name) && x->close == y->close &&
            x->verb != STREAM_APPEND && same_text(x->source, y->source) &&
-           x->has_fork_offset == y->has_fork_offset && same_text(x->type, y->type) &&
            (x->verb != STREAM_CREATE || slice_equal(sent_body(a), sent_body(b)));
 }
 
