@@ -14,10 +14,10 @@
 #define HTTP_BODY_DRAIN_BYTES_MAX      (1 * MIB) /* of an unread body to keep a connection; close */
 #define HTTP_BODY_WINDOW_MS            30000u    /* a body's speed is looked at so often; 408 */
 #define HTTP_BODY_BYTES_PER_SECOND_MIN 1024u     /* on average in each window; 408 */
-#define HTTP_BODIES_BYTES_MIN          (256ull * MIB) /* bodies being received, or 4 x --max-body; 503 */
-#define HTTP_PIPELINE_BYTES_MAX        (256 * KIB) /* unsent answers; the next request waits */
-#define HTTP_HEAD_TIMEOUT_MS           10000u      /* from a head's first byte to its last; 408 */
-#define HTTP_IDLE_TIMEOUT_MS           60000u      /* between requests; close */
+#define HTTP_BODIES_BYTES_MIN          (256ull * MIB) /* being received, or 4 x --max-body; 503 */
+#define HTTP_PIPELINE_BYTES_MAX        (256 * KIB)    /* unsent answers; the next request waits */
+#define HTTP_HEAD_TIMEOUT_MS           10000u /* from a head's first byte to its last; 408 */
+#define HTTP_IDLE_TIMEOUT_MS           60000u /* between requests; close */
 #define HTTP_REFUSED_TIMEOUT_MS        2000u  /* for the request that a refusal is sent to; close */
 #define HTTP_DRAIN_TIMEOUT_MS          30000u /* reading an unread body away; close */
 #define HTTP_CLOSING_TIMEOUT_MS        60000u /* sending what is left without progress; close */
