@@ -206,7 +206,9 @@ int table_list(struct engine *e, struct stream *s, stream_id id)
     pthread_mutex_lock(&shard->lock);
     assert(!s->listed);
     assert(!find_id(&shard->map, id));
-    s->id = id;
+    if (s->id != id) { /* an id that is kept may be read by the checkpoint thread meanwhile */
+        s->id = id;
+    }
     int code = map_insert(&shard->map, &s->by_id, id_hash(id));
     s->listed = code == 0;
     pthread_mutex_unlock(&shard->lock);
