@@ -917,7 +917,7 @@ static int start_thread(struct local_store *s, struct errmsg *msg)
         return 0;
     }
     if (bytes_waiting(s) >= s->config.checkpoint_bytes) {
-        s->asked = true; /* a long log after a bad time */
+        wake(s); /* a long log after a bad time */
     }
     if (pthread_create(&s->thread, NULL, thread_main, s) != 0) {
         return err_set(msg, ERR_AGAIN, "cannot start the checkpoint thread");

@@ -161,10 +161,12 @@ int engine_open(const struct engine_config *config, struct engine **ret_engine,
         .extent_replaced = checkpoint_extent_replaced,
         .trouble = on_trouble,
     };
-    code = local_store_open(&config->store, &events, &e->store, ret_report, msg);
+    struct store *store = NULL; /* e->store is set by on_opening, before the store's threads run */
+    code = local_store_open(&config->store, &events, &store, ret_report, msg);
     if (code < 0) {
         goto destroy;
     }
+    assert(e->store == store);
     replay_destroy(e->replay);
     e->replay = NULL;
     code = sweep_start(e);
