@@ -338,8 +338,8 @@ static int create_claimed(struct stream_op *op)
         code = err_set(&op->result.msg, ERR_NOTFOUND, "there is no stream to fork of that name");
     }
     if (code == 0) {
-        /* An attempt that had to wait for room left the stream on the dirty list, which is sorted by
-         * id: the next attempt keeps the id, which no record has seen. */
+        /* An attempt that had to wait for room left the stream on the dirty list, which is sorted
+         * by id: the next attempt keeps the id, which no record has seen. */
         code = table_list(e, s, s->id ? s->id : e->store->ops->next_id(e->store));
     }
     if (code == 0) {
