@@ -131,8 +131,10 @@ describe('A: appends', () => {
             await stream.append('marker');
             await first;
             const text = (await follower.untilBytes((await stream.get()).body.length)).toString();
-            assert.ok(['marker', 'reset!marker', 'markerreset!'].includes(text), text);
-            assert.equal((await stream.get()).text, text);
+            // The server may take up the reset request after all of this: what was read stays as it was.
+            const final = (await stream.get()).text;
+            assert.ok(['marker', 'reset!marker', 'markerreset!'].includes(final), final);
+            assert.ok(final.startsWith(text), `${text}, then ${final}`);
         }
     });
 
