@@ -69,6 +69,7 @@ struct engine {
     pthread_t keeper;
     struct task sweep_task; /* on the loader while `sweeping` */
     bool sweeping;
+    unsigned evicted;        /* since memory was last trimmed; the sweep's */
     unsigned shard_next;     /* where the next round begins */
     int64_t wall_ms;         /* at the last round */
     uint64_t mono_ms;        /* at the last round; 0: none yet */

@@ -9,6 +9,7 @@
 #include "stream/sweep.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -20,6 +21,7 @@
 
 #define SHARDS_PER_ROUND  16u
 #define EXPIRED_PER_ROUND 1024u
+#define TRIM_EVICTED      1024u /* evictions that leave memory worth giving back */
 #define JUMP_MS           (300 * 1000)
 #define JUMP_PAUSE_MS     (600 * 1000)
 
@@ -33,7 +35,8 @@ struct round {
     struct engine *e;
     int64_t now_ms;
     uint64_t mono_ms;
-    bool expire; /* the clock is trusted */
+    bool expire;      /* the clock is trusted */
+    unsigned evicted; /* streams found idle */
     struct due due;
 };
 
@@ -60,6 +63,7 @@ static bool visit(void *context, struct stream *s)
         return false;
     }
     bool evict = idle(r, s);
+    r->evicted += evict;
     if (s->staged.life == LIFE_ALIVE && watch_any(s)) {
         expiry_touch(s, r->now_ms);
     }
@@ -142,6 +146,17 @@ static unsigned next_shards(struct engine *e)
     return first;
 }
 
+/* What many evicted streams leave is scattered: malloc keeps such pages until it is told. Once
+ * a round finds no more of them, so that a wave of evictions is followed by one trim. */
+static void trim_memory(struct engine *e, unsigned evicted)
+{
+    e->evicted += evicted;
+    if (evicted == 0 && e->evicted >= TRIM_EVICTED) {
+        (void)malloc_trim(0); /* says whether there was anything */
+        e->evicted = 0;
+    }
+}
+
 static void end_round(struct engine *e)
 {
     pthread_mutex_lock(&e->keeper_lock);
@@ -170,6 +185,7 @@ static void sweep(struct task *task)
     if (r->expire) {
         expire_catalog(r);
     }
+    trim_memory(e, r->evicted);
     free(r);
     end_round(e);
 }
