@@ -3,8 +3,8 @@
 
 #include "base/number.h"
 #include "serve/fields.h"
-#include "serve/name.h"
 #include "serve/problem.h"
+#include "stream/name.h"
 
 #define HOST_BYTES_MAX 255
 #define LOCATION_BYTES_MAX \

@@ -5,8 +5,8 @@
 
 #include "serve/auth.h"
 #include "serve/handlers.h"
-#include "serve/name.h"
 #include "serve/problem.h"
+#include "stream/name.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "base/date.h"
 #include "base/media_type.h"
 #include "base/number.h"
-#include "serve/name.h"
+#include "stream/name.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* Decodes a path in one pass and checks what came out of it in a second: segments and UTF-8 are
  * judged after decoding, so that an escape cannot smuggle what plain text may not say. */
-#include "serve/name.h"
+#include "stream/name.h"
 
 #include "base/utf8.h"
 

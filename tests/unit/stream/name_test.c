@@ -1,5 +1,5 @@
 /* Canonical names: what is decoded, what stays, what is refused, and the way back into a URL. */
-#include "serve/name.c"
+#include "stream/name.c"
 
 #include "unit/base/unit.h"
 

@@ -1,8 +1,8 @@
 /* Canonical stream names: what follows /v1/stream/ in a path, percent-decoded so that one
  * stream has one name, but for %2F and %25, which stay encoded (in upper case), so that URLs
  * that differ stay different. Names are keys of the catalog, never file names. Pure. */
-#ifndef ARBE_SERVE_NAME_H
-#define ARBE_SERVE_NAME_H
+#ifndef ARBE_STREAM_NAME_H
+#define ARBE_STREAM_NAME_H
 
 #include "base/buf.h"
 #include "base/err.h"
