@@ -49,4 +49,22 @@
 #define RUN_MARKS_BYTES_MAX      (64u * KIB)   /* marks of one chunk in memory, of one extent */
 #define PREPARE_BYTES_MAX        (64u * KIB) /* a larger JSON body is looked through on the pool */
 
+/* Subscriptions. */
+#define SUBSCRIPTIONS_MAX                  100000u     /* in all, with tombstones; 429 */
+#define SUBSCRIPTION_BODY_BYTES_MAX        (64u * KIB) /* of a control request; 413 */
+#define SUBSCRIPTION_ID_BYTES_MAX          256u        /* decoded; 400 */
+#define SUBSCRIPTION_LINKS_MAX             10000u /* streams of one; 409, counted if by append */
+#define SUBSCRIPTION_URL_BYTES_MAX         (2u * KIB) /* of a webhook; 400 */
+#define SUBSCRIPTION_DESCRIPTION_BYTES_MAX (4u * KIB) /* 400 */
+#define SUBSCRIPTION_WORKER_BYTES_MAX      256u       /* name of a claiming worker; 400 */
+#define SUBSCRIPTION_LEASE_MS_MIN          1000u      /* lease_ttl_ms; 400 */
+#define SUBSCRIPTION_LEASE_MS_MAX          600000u    /* lease_ttl_ms; 400 */
+#define SUBSCRIPTION_OPS_MAX               4096u      /* control requests that wait; 503 */
+#define SUBSCRIPTION_NOTES_MAX             256u   /* batches on their way to the log; others wait */
+#define SUBSCRIPTION_DELIVERIES_MAX        256u   /* webhooks under way; others wait */
+#define SUBSCRIPTION_DELIVERIES_EACH       2u     /* of one subscription; the newest wake waits */
+#define SUBSCRIPTION_GREW_MAX              65536u /* streams whose growth waits; list all */
+#define SUBSCRIPTION_RETRY_MS_MIN          1000u  /* back-off after the first failure */
+#define SUBSCRIPTION_RETRY_MS_MAX          60000u /* longest back-off, before jitter */
+
 #endif
