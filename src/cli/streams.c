@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/flags.h"
 #include "cli/secret.h"
+#include "cli/tool.h"
 
 #include "base/limits.h"
 #include "base/number.h"
@@ -88,6 +89,8 @@ static void print_help(void)
                  "Serves durable streams under /v1/stream/ from a data directory. SIGTERM ends it\n"
                  "cleanly. Each flag may also stand in the environment: --data as ARBE_DATA.\n\n");
     flags_print_help(flags, ARRAY_COUNT(flags), stdout);
+    (void)printf("\nTools for a data directory, each with --help:\n");
+    tool_print_all();
 }
 
 static bool wants_help(int argc, char **argv)
@@ -297,6 +300,9 @@ int command_streams(int argc, char **argv)
     struct serve_config config = {.listen = NULL};
     struct errmsg msg = {{0}};
 
+    if (argc > 0 && tool_is_named(argv[0])) {
+        return tool_run(argc, argv);
+    }
     if (wants_help(argc, argv)) {
         print_help();
         return fflush(stdout) == 0 ? COMMAND_GOOD : COMMAND_FAILED;

@@ -269,3 +269,30 @@ describe('R17, K10: places', { timeout: 300_000 }, () => {
         assert.equal(reply.status, 200);
     });
 });
+
+describe('tools: wrong usage', { timeout: 300_000 }, () => {
+    const tools = { verify: 1, backup: 2, restore: 2, stats: 1 };
+
+    test('each has help, which exits with 0', async () => {
+        const all = (await run(['streams', '--help'])).stdout;
+        for (const tool of Object.keys(tools)) {
+            assert.match(all, new RegExp(`arbe streams ${tool} `));
+            const { code, stdout, stderr } = await run(['streams', tool, '--help']);
+            assert.equal(code, 0);
+            assert.match(stdout, new RegExp(`^Usage: arbe streams ${tool} `));
+            assert.equal(stderr, '');
+        }
+    });
+
+    test('operands and flags that make no sense exit with 2', async () => {
+        for (const [tool, count] of Object.entries(tools)) {
+            const words = Array(count).fill('/nowhere');
+            assertRefusal(await run(['streams', tool, ...words.slice(1)]), 2, /is missing/);
+            assertRefusal(await run(['streams', tool, ...words, 'more']), 2, /"more"/);
+            assertRefusal(await run(['streams', tool, ...words, '--nonsense']), 2, /--nonsense/);
+            assertRefusal(await run(['streams', tool, ...words.slice(1), '']), 2, /empty path/);
+            assertRefusal(await run(['streams', tool, ...words, '--', '--json']), 2, /"--json"/);
+        }
+        assertRefusal(await run(['streams', 'verfy', '/nowhere']), 2, /verify, backup/);
+    });
+});

@@ -1,0 +1,8 @@
+/* arbe streams backup: copies a data directory. Being built. */
+#include "cli/command.h"
+#include "cli/tool.h"
+
+int tool_backup(const struct tool_call *call)
+{
+    return tool_fail(call, "not built yet");
+}
