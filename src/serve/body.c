@@ -17,16 +17,24 @@ static size_t min_size(uint64_t a, uint64_t b)
 
 int body_begin(struct body *b, struct server *server, const struct http_request *request)
 {
-    *b = (struct body){.kind = request->body};
+    *b = (struct body){.kind = request->body, .max = server->config->body_bytes_max};
     if (b->kind == HTTP_BODY_LENGTH) {
         b->declared = request->content_length;
-        if (b->declared > server->config->body_bytes_max) {
+        if (b->declared > b->max) {
             return ERR_TOOBIG;
         }
     }
     chunk_decoder_init(&b->chunks);
     b->whole = b->kind == HTTP_BODY_NONE || (b->kind == HTTP_BODY_LENGTH && b->declared == 0);
     return 0;
+}
+
+int body_limit(struct body *b, uint64_t bytes_max)
+{
+    if (bytes_max < b->max) {
+        b->max = bytes_max;
+    }
+    return b->declared > b->max ? ERR_TOOBIG : 0;
 }
 
 /* Counts `bytes` more; ERR_BUSY when that is over the budget. */
@@ -100,13 +108,13 @@ static int take_chunk_data(struct body *b, struct server *server, struct slice d
 {
     size_t needed = b->len + data.len;
 
-    if (needed > server->config->body_bytes_max) {
+    if (needed > b->max) {
         return ERR_TOOBIG;
     }
     if (b->block == NULL || needed > b->block->cap) {
         size_t doubled = b->block == NULL ? CHUNKED_FIRST : (size_t)b->block->cap * 2;
         size_t cap = needed > doubled ? needed : doubled;
-        int code = grow(b, server, min_size(cap, server->config->body_bytes_max));
+        int code = grow(b, server, min_size(cap, b->max));
 
         if (code != 0) {
             return code;

@@ -12,6 +12,7 @@ struct body {
     size_t len;               /* bytes received */
     uint64_t charged;         /* counted against the budget */
     uint64_t declared;        /* Content-Length */
+    uint64_t max;             /* most bytes it may have */
     enum http_body_kind kind; /* how its end is found */
     bool whole;               /* all of it is there */
     bool pulling;             /* the connection was told to fill the block */
@@ -20,6 +21,10 @@ struct body {
 
 /* Prepares for the body that `request` announces. ERR_TOOBIG: over --max-body. */
 int body_begin(struct body *b, struct server *server, const struct http_request *request) MUST_USE;
+
+/* Lowers the most bytes that the body may have. ERR_TOOBIG: more are announced. Before the first
+ * call of body_feed. */
+int body_limit(struct body *b, uint64_t bytes_max) MUST_USE;
 
 /* Takes what has come on `conn`. 0 (look at b->whole), ERR_TOOBIG, ERR_INVALID for malformed
  * chunks, ERR_BUSY: the budget is used up, ERR_NOMEM. */

@@ -4,6 +4,8 @@
 #include "serve/exchange.h"
 
 #include "serve/auth.h"
+#include "serve/control.h"
+#include "serve/control_route.h"
 #include "serve/handlers.h"
 #include "serve/problem.h"
 #include "stream/name.h"
@@ -42,6 +44,7 @@ void exchange_destroy(struct exchange *x)
         stream_page_finish(&x->op.result.page);
     }
     body_finish(&x->body, x->worker->server);
+    control_destroy(x->about);
     exchange_drop_head(x);
     free(x);
 }
@@ -55,9 +58,16 @@ bool exchange_abandon(struct exchange *x)
     return true;
 }
 
-static void op_done(struct stream_op *op)
+void exchange_park(struct exchange *x)
 {
-    struct exchange *x = container_of(op, struct exchange, op);
+    x->running = true;
+    /* A client that sends its request and closes for writing is owed an answer: the end of its
+     * input is not looked at before that. */
+    conn_pause(&x->session->conn, true);
+}
+
+void exchange_resume(struct exchange *x)
+{
     struct session *s = x->session;
 
     x->running = false;
@@ -72,6 +82,11 @@ static void op_done(struct stream_op *op)
     session_advance(s);
 }
 
+static void op_done(struct stream_op *op)
+{
+    exchange_resume(container_of(op, struct exchange, op));
+}
+
 void exchange_run(struct exchange *x)
 {
     x->op.name = (struct slice){x->name, x->name_len};
@@ -79,9 +94,7 @@ void exchange_run(struct exchange *x)
     x->op.context = x;
     x->running = true;
     if (stream_start(x->worker->engine, &x->op) == STREAM_PENDING) {
-        /* A client that sends its request and closes for writing is owed an answer: the end of
-         * its input is not looked at before that. */
-        conn_pause(&x->session->conn, true);
+        exchange_park(x);
         return;
     }
     x->running = false;
@@ -95,15 +108,14 @@ static void body_complete(struct exchange *x)
     x->ready(x);
 }
 
-static void body_failed(struct exchange *x, int code)
+void exchange_refuse_body(struct exchange *x, int code)
 {
-    struct server *server = x->worker->server;
     struct errmsg msg = {{0}};
 
     x->keep = false; /* where the body ends is unknown or too far */
     if (code == ERR_TOOBIG) {
         (void)err_set(&msg, code, "a request body has at most %llu bytes",
-                      (unsigned long long)server->config->body_bytes_max);
+                      (unsigned long long)x->body.max);
     } else if (code == ERR_INVALID) {
         (void)err_set(&msg, code, "the chunked request body is malformed");
     } else if (code == ERR_BUSY) {
@@ -117,13 +129,13 @@ void exchange_feed(struct exchange *x)
     int code = body_feed(&x->body, x->worker->server, &x->session->conn);
 
     if (code != 0) {
-        body_failed(x, code);
+        exchange_refuse_body(x, code);
     } else if (x->body.whole) {
         body_complete(x);
     }
 }
 
-static void begin_body(struct exchange *x)
+void exchange_await_body(struct exchange *x)
 {
     struct session *s = x->session;
 
@@ -207,7 +219,7 @@ static void serve_stream(struct exchange *x, struct slice path, struct slice que
     if (code == 0) {
         /* GET, HEAD and DELETE do not look at a body; it is read away behind the answer. */
         if (x->method == HTTP_PUT || x->method == HTTP_POST) {
-            begin_body(x);
+            exchange_await_body(x);
         } else {
             x->ready(x);
         }
@@ -224,6 +236,8 @@ static void route(struct exchange *x)
     http_target_split(exchange_request(x)->target, &path, &query);
     if (x->method == HTTP_OPTIONS) {
         options_answer(x);
+    } else if (x->control) {
+        control_begin(x, path, query);
     } else if (name_is_stream_path(path)) {
         serve_stream(x, path, query);
     } else if (slice_equal(path, SLICE("/health")) &&
@@ -236,6 +250,15 @@ static void route(struct exchange *x)
                        SLICE("there is nothing here; streams live under " NAME_ROOT
                              " and a name of your choice"));
     }
+}
+
+static bool asks_control(const struct http_request *request)
+{
+    struct slice path;
+    struct slice query;
+
+    http_target_split(request->target, &path, &query);
+    return control_is_path(path);
 }
 
 void exchange_begin(struct session *s, struct slice input, size_t head_bytes)
@@ -259,11 +282,12 @@ void exchange_begin(struct session *s, struct slice input, size_t head_bytes)
     x->head_only = x->method == HTTP_HEAD;
     x->chunked_ok = head->request.minor_version > 0;
     x->keep = head->request.keep_alive;
+    x->control = asks_control(&head->request);
     int code = body_begin(&x->body, w->server, &head->request);
 
     x->unasked = head->request.expect_continue && !x->body.whole;
     if (code != 0) {
-        body_failed(x, code);
+        exchange_refuse_body(x, code);
     } else {
         route(x);
     }

@@ -29,6 +29,8 @@ struct live {
     uint8_t encoding; /* SSE: an enum sse_encoding */
 };
 
+struct control; /* control.h */
+
 struct exchange {
     struct session *session;
     struct worker *worker;
@@ -39,9 +41,12 @@ struct exchange {
     bool chunked_ok;  /* HTTP/1.1 */
     bool running;     /* op is pending */
     bool unasked;     /* the client waits for 100 Continue with its body */
+    bool control;     /* the path is one of the control API: refusals take its form */
     struct body body; /* the request's */
     struct query query;
     struct live live;
+    struct slice allow;    /* for a 405, when it is not what streams know; static */
+    struct control *about; /* owned; what a request to the control API is about, or NULL */
     size_t name_len;
     char name[STREAM_NAME_BYTES_MAX];   /* canonical */
     void (*ready)(struct exchange *x);  /* the body is there */
@@ -56,6 +61,19 @@ void exchange_begin(struct session *s, struct slice input, size_t head_bytes);
 
 /* Body bytes have come. */
 void exchange_feed(struct exchange *x);
+
+/* The head is good: waits for the body, then calls x->ready. */
+void exchange_await_body(struct exchange *x);
+
+/* Answers that the body cannot be had: too large, malformed, too much under way. */
+void exchange_refuse_body(struct exchange *x, int code);
+
+/* Something outside works on the request and will call exchange_resume, on the worker's thread:
+ * until then the exchange stays, also when its client goes. */
+void exchange_park(struct exchange *x);
+
+/* That has ended: calls x->finish, or frees the exchange when nobody waits for it. */
+void exchange_resume(struct exchange *x);
 
 /* Starts x->op, of which verb and request are set, on x's stream; x->finish is called with the
  * result, now or later. */

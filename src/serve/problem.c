@@ -14,23 +14,62 @@ void problem_format(struct buf *out, int status, struct slice detail)
     buf_append(out, SLICE("}\n"));
 }
 
+/* What refusals of HTTP itself are called there; the codes of the protocol are given by what
+ * serves the request. */
+static const char *control_code_of(int status)
+{
+    switch (status) {
+    case 400:
+        return "INVALID_REQUEST";
+    case 401:
+        return "UNAUTHORIZED";
+    case 404:
+        return "SUBSCRIPTION_NOT_FOUND";
+    case 405:
+        return "METHOD_NOT_ALLOWED";
+    case 408:
+        return "REQUEST_TIMEOUT";
+    case 413:
+        return "PAYLOAD_TOO_LARGE";
+    case 429:
+        return "TOO_MANY_REQUESTS";
+    case 503:
+        return "UNAVAILABLE";
+    case 507:
+        return "INSUFFICIENT_STORAGE";
+    default:
+        return "INTERNAL_ERROR";
+    }
+}
+
+void problem_format_control(struct buf *out, int status, struct slice message)
+{
+    buf_append_format(out, "{\"error\":{\"code\":\"%s\",\"message\":", control_code_of(status));
+    json_append_string(out, message);
+    buf_append(out, SLICE("}}\n"));
+}
+
 void problem_begin(struct exchange *x, int status)
 {
     reply_begin(x, status, REPLY_NO_STORE);
-    reply_literal(x, SLICE("Content-Type"), SLICE("application/problem+json"));
+    reply_literal(x, SLICE("Content-Type"),
+                  x->control ? SLICE("application/json") : SLICE("application/problem+json"));
 }
 
 /* The document, in the caller's memory. */
-static struct slice compose(char memory[static DOCUMENT_BYTES_MAX], int status, struct slice detail)
+static struct slice compose(char memory[static DOCUMENT_BYTES_MAX], const struct exchange *x,
+                            int status, struct slice detail)
 {
+    void (*format)(struct buf *, int, struct slice) = x->control ? problem_format_control
+                                                                 : problem_format;
     struct buf document;
 
     buf_init_fixed(&document, memory, DOCUMENT_BYTES_MAX);
-    problem_format(&document, status, detail);
+    format(&document, status, detail);
     if (document.failed) {
         /* A sentence that does not fit is replaced by the plain one. */
         buf_init_fixed(&document, memory, DOCUMENT_BYTES_MAX);
-        problem_format(&document, status, slice_of(http_status_reason(status)));
+        format(&document, status, slice_of(http_status_reason(status)));
     }
     return buf_slice(&document);
 }
@@ -39,14 +78,14 @@ void problem_send(struct exchange *x, int status, struct slice detail)
 {
     char memory[DOCUMENT_BYTES_MAX];
 
-    reply_send(x, compose(memory, status, detail));
+    reply_send(x, compose(memory, x, status, detail));
 }
 
 struct slice problem_unasked(struct worker *w, int status, struct slice detail)
 {
     struct exchange x = {.worker = w, .body = {.whole = true}};
     char memory[DOCUMENT_BYTES_MAX];
-    struct slice document = compose(memory, status, detail);
+    struct slice document = compose(memory, &x, status, detail);
 
     problem_begin(&x, status);
     reply_end_head(&x, document.len);

@@ -1,5 +1,6 @@
 /* Error answers: application/problem+json (RFC 9457) with a sentence that says what was wrong
- * and what would be accepted. Nothing in it tells about the inside of the server. */
+ * and what would be accepted. Nothing in it tells about the inside of the server. Routes of the
+ * control API answer in the form of PROTOCOL.md section 7 instead: {"error":{"code","message"}}. */
 #ifndef ARBE_SERVE_PROBLEM_H
 #define ARBE_SERVE_PROBLEM_H
 
@@ -7,6 +8,9 @@
 
 /* Appends the document. Failure sticks to the buffer. */
 void problem_format(struct buf *out, int status, struct slice detail);
+
+/* Appends the same in the control API's form. */
+void problem_format_control(struct buf *out, int status, struct slice message);
 
 /* Begins an error answer; headers may follow, then problem_send. */
 void problem_begin(struct exchange *x, int status);

@@ -46,7 +46,7 @@ void reply_begin(struct exchange *x, int status, struct slice cache_control)
         buf_append(&w->out, SLICE("Connection: keep-alive\r\n"));
     }
     if (status == 405) {
-        buf_append(&w->out, SLICE("Allow: " ALL_METHODS "\r\n"));
+        reply_literal(x, SLICE("Allow"), x->allow.len > 0 ? x->allow : SLICE(ALL_METHODS));
     }
     if (status == 401) {
         buf_append(&w->out, SLICE("WWW-Authenticate: Bearer\r\n"));

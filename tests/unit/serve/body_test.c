@@ -238,6 +238,26 @@ static void caps_bodies(void **state)
     config.body_bytes_max = 8 * MIB;
 }
 
+/* A route may want less, never more, than --max-body. */
+static void lowers_the_cap(void **state)
+{
+    struct body b;
+
+    (void)state;
+    assert_int_equal(begin(&b, HTTP_BODY_LENGTH, 11), 0);
+    assert_int_equal(body_limit(&b, 10), ERR_TOOBIG);
+    assert_int_equal(begin(&b, HTTP_BODY_LENGTH, 10), 0);
+    assert_int_equal(body_limit(&b, 10), 0);
+    assert_int_equal(begin(&b, HTTP_BODY_CHUNKED, 0), 0);
+    assert_int_equal(body_limit(&b, 10), 0);
+    assert_int_equal(feed(&b, SLICE("6\r\nsixsix\r\n5\r\nfives\r\n"), 100), ERR_TOOBIG);
+    body_finish(&b, &server);
+    assert_int_equal(begin(&b, HTTP_BODY_CHUNKED, 0), 0);
+    assert_int_equal(body_limit(&b, UINT64_MAX), 0);
+    assert_int_equal(b.max, config.body_bytes_max);
+    body_finish(&b, &server);
+}
+
 /* Malformed chunks are refused. */
 static void refuses_chunks(void **state)
 {
@@ -292,6 +312,7 @@ int main(void)
         cmocka_unit_test(reads_chunks),
         cmocka_unit_test(reads_nothing),
         cmocka_unit_test(caps_bodies),
+        cmocka_unit_test(lowers_the_cap),
         cmocka_unit_test(refuses_chunks),
         cmocka_unit_test(keeps_budget),
     };

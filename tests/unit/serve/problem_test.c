@@ -27,6 +27,35 @@ static void formats(void **state)
                     "\"detail\":\"\\\"<\\\\\"}\n");
 }
 
+static void assert_control(int status, const char *text)
+{
+    char memory[DOCUMENT_BYTES_MAX];
+    struct buf document;
+
+    buf_init_fixed(&document, memory, sizeof(memory));
+    problem_format_control(&document, status, SLICE("a \"b\""));
+    buf_append_char(&document, '\0');
+    assert_false(document.failed);
+    assert_non_null(strstr(document.ptr, text));
+    assert_non_null(strstr(document.ptr, ",\"message\":\"a \\\"b\\\"\"}}\n"));
+}
+
+/* The control API's form has a word for every status, and the sentence as a JSON string. */
+static void formats_for_the_control_api(void **state)
+{
+    (void)state;
+    assert_control(400, "{\"error\":{\"code\":\"INVALID_REQUEST\",");
+    assert_control(401, "\"UNAUTHORIZED\"");
+    assert_control(404, "\"SUBSCRIPTION_NOT_FOUND\"");
+    assert_control(405, "\"METHOD_NOT_ALLOWED\"");
+    assert_control(408, "\"REQUEST_TIMEOUT\"");
+    assert_control(413, "\"PAYLOAD_TOO_LARGE\"");
+    assert_control(429, "\"TOO_MANY_REQUESTS\"");
+    assert_control(500, "\"INTERNAL_ERROR\"");
+    assert_control(503, "\"UNAVAILABLE\"");
+    assert_control(507, "\"INSUFFICIENT_STORAGE\"");
+}
+
 /* The disk's own words are not for clients; the others' are, and an empty one has a default. */
 static void hides_the_inside(void **state)
 {
@@ -46,6 +75,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formats),
+        cmocka_unit_test(formats_for_the_control_api),
         cmocka_unit_test(hides_the_inside),
     };
 

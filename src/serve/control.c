@@ -1,0 +1,101 @@
+/* In order: who asks, is the path one of ours, is the method one of the path's; then the handler.
+ * The secret comes first, so that without it nothing is told about what exists. */
+#include "serve/control.h"
+
+#include "serve/auth.h"
+#include "serve/problem.h"
+
+#include <stdlib.h>
+
+#define COPIED_BYTES_MAX (16 * KIB) /* a longer answer does not go through the worker's buffer */
+
+void control_destroy(struct control *c)
+{
+    free(c);
+}
+
+void control_answer(struct exchange *x, int status, struct slice type, struct slice cache_control,
+                    struct slice document)
+{
+    reply_begin(x, status, cache_control);
+    reply_literal(x, SLICE("Content-Type"), type);
+    if (document.len <= COPIED_BYTES_MAX) {
+        reply_send(x, document);
+        return;
+    }
+    reply_end_head(x, document.len);
+    if (!reply_queue_head(x)) {
+        return;
+    }
+    if (!x->head_only && conn_send_copy(&x->session->conn, document) != 0) {
+        session_drop(x->session);
+        return;
+    }
+    reply_done(x);
+}
+
+/* The public keys are for everybody; what a wake or a claim was given a token for needs the token
+ * alone, which the subscription checks. */
+static bool needs_secret(enum control_resource resource)
+{
+    switch (resource) {
+    case CONTROL_JWKS:
+    case CONTROL_CALLBACK:
+    case CONTROL_ACK:
+    case CONTROL_RELEASE:
+        return false;
+    case CONTROL_NOTHING:
+    case CONTROL_LISTING:
+    case CONTROL_SUBSCRIPTION:
+    case CONTROL_MEMBERS:
+    case CONTROL_MEMBER:
+    case CONTROL_CLAIM:
+    case CONTROL_RESOURCE_COUNT:
+        break;
+    }
+    return true;
+}
+
+static void answer_nothing(struct exchange *x)
+{
+    problem_answer(x, 404,
+                   SLICE("there is nothing here; below __ds are subscriptions/ID, streams and "
+                         "jwks.json"));
+}
+
+static void answer_method(struct exchange *x, enum control_resource resource)
+{
+    struct errmsg msg = {{0}};
+
+    x->allow = control_allow(resource);
+    (void)err_set(&msg, ERR_INVALID, "this path knows %.*s", (int)x->allow.len, x->allow.ptr);
+    problem_answer(x, 405, slice_of(msg.text));
+}
+
+void control_begin(struct exchange *x, struct slice path, struct slice query)
+{
+    struct control *c = calloc(1, sizeof(*c) + path.len);
+    struct errmsg msg = {{0}};
+
+    (void)query;
+    if (c == NULL) {
+        session_drop(x->session);
+        return;
+    }
+    x->about = c;
+    int code = control_route_parse(path, c->memory, &c->route, &msg);
+    enum control_resource resource = c->route.resource;
+
+    if (needs_secret(resource) &&
+        !auth_is_good(exchange_request(x), x->worker->server->config->secret)) {
+        problem_answer(x, 401, SLICE("this server wants Authorization: Bearer and its secret"));
+    } else if (code != 0) {
+        problem_answer_code(x, code, &msg);
+    } else if (resource == CONTROL_NOTHING) {
+        answer_nothing(x);
+    } else if (!control_allows(resource, x->method)) {
+        answer_method(x, resource);
+    } else {
+        problem_answer(x, 503, SLICE("subscriptions are not served yet"));
+    }
+}
