@@ -40,11 +40,6 @@
 #define JSON_DEPTH_MAX                1000u               /* nested arrays and objects; 400 */
 #define STREAM_CACHE_BYTES_MAX        (64ull * MIB) /* in memory though in packs; the idlest go */
 
-/* The control API and subscriptions. */
-#define CONTROL_BODY_BYTES_MAX    (64u * KIB) /* body of a request to the control API; 413 */
-#define CONTROL_LISTING_COUNT_MAX 1000u       /* streams on one page of the listing; 400 */
-#define SUBSCRIPTION_ID_BYTES_MAX 256u        /* decoded; 400 */
-
 /* Storage. */
 #define EXTENT_BYTES_MAX         (8u * MIB)    /* data of one extent in a pack: whole messages */
 #define EXTENT_MESSAGE_BYTES_MAX (1024u * MIB) /* data of an extent that is one larger message */
@@ -56,6 +51,7 @@
 
 /* Subscriptions. */
 #define SUBSCRIPTIONS_MAX                  100000u     /* in all, with tombstones; 429 */
+#define LISTING_COUNT_MAX                  1000u       /* streams on one page of the listing; 400 */
 #define SUBSCRIPTION_BODY_BYTES_MAX        (64u * KIB) /* of a control request; 413 */
 #define SUBSCRIPTION_ID_BYTES_MAX          256u        /* decoded; 400 */
 #define SUBSCRIPTION_LINKS_MAX             10000u /* streams of one; 409, counted if by append */
