@@ -223,6 +223,7 @@ static int make_plan(struct append_plan *plan, struct stream_op *op, struct stre
     after->tail += b->body.len;
     after->accessed_ms = now_ms > after->accessed_ms ? now_ms : after->accessed_ms;
     after->closed = r->close;
+    plan->change->quiet = r->quiet;
     if (r->has_seq && view_set_seq(after, r->seq) < 0) {
         return ERR_NOMEM;
     }

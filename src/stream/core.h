@@ -62,6 +62,10 @@ struct engine {
     _Atomic uint64_t extent_generation; /* compactions told of; see load.c */
     _Atomic bool checkpoint_asked;      /* by us, and not yet begun */
 
+    pthread_rwlock_t observer_lock; /* guards `observer`; held to read while it is called */
+    struct engine_observer observer;
+    _Atomic uint64_t observer_generation; /* rises with every change; 0: there never was one */
+
     pthread_mutex_t keeper_lock; /* guards the fields below */
     pthread_cond_t keeper_wake;  /* to stop the housekeeping thread */
     bool keeper_stop;

@@ -6,6 +6,7 @@
 
 #include "stream/checkpoint.h"
 #include "stream/core.h"
+#include "stream/observe.h"
 #include "stream/op.h"
 #include "stream/replay.h"
 #include "stream/sweep.h"
@@ -68,6 +69,7 @@ static struct engine *create(const struct engine_config *config)
     pthread_mutex_init(&e->cache_lock, NULL);
     pthread_mutex_init(&e->workers_lock, NULL);
     init_keeper(e);
+    observe_init(e);
     list_init(&e->dirty);
     list_init(&e->publish);
     list_init(&e->cached);
@@ -118,6 +120,7 @@ static void destroy(struct engine *e)
     table_finish(&e->table);
     media_set_finish(&e->media);
     replay_destroy(e->replay);
+    observe_finish(e);
     pthread_cond_destroy(&e->keeper_wake);
     pthread_mutex_destroy(&e->keeper_lock);
     pthread_mutex_destroy(&e->workers_lock);

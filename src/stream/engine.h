@@ -64,6 +64,35 @@ struct engine_stats {
 /* A snapshot without a lock: each count is right at some moment of the call. */
 void engine_get_stats(const struct engine *e, struct engine_stats *ret_stats);
 
+/* Who is told, beyond live readers, that streams became longer or went away. The callbacks come on
+ * workers' threads, also from within stream_start, under locks: they must not block, nor call the
+ * engine. They come before the operation that made the change is answered. */
+struct engine_observer {
+    void *context;
+
+    /* Whether the observer wants to hear of streams of that name. Asked once per stream and
+     * generation, see engine_observer_changed; true for a name that turns out not to matter is
+     * well. */
+    bool (*matches)(void *context, struct slice name);
+
+    /* The stream is durably longer, `tail` bytes, by an append, or by a creation that brought bytes
+     * of its own. Several growths may be told as one. */
+    void (*grew)(void *context, struct slice name, uint64_t id, uint64_t tail);
+
+    /* The stream is durably deleted, also where its data stays for forks. Another stream of that
+     * name has a greater id, and may be told of before. */
+    void (*dropped)(void *context, struct slice name, uint64_t id);
+};
+
+/* Sets the observer, which is copied; NULL takes it away, and none of its callbacks runs once this
+ * returns. Any thread but from a callback. */
+void engine_observe(struct engine *e, const struct engine_observer *observer);
+
+/* What `matches` would answer may have changed. What becomes durable after this returns is told by
+ * the new answer; so first change what `matches` looks at, then call this, then read where the
+ * tails are, and nothing is missed. Any thread. */
+void engine_observer_changed(struct engine *e);
+
 /* Attaches an event loop. `post` runs tasks on it. ERR_NOMEM. */
 int engine_attach(struct engine *e, task_post_fn post, void *post_context,
                   struct engine_worker **ret_worker) MUST_USE;
@@ -113,6 +142,7 @@ struct stream_append_request {
     bool has_seq;
     struct slice seq;                /* Stream-Seq */
     struct record_producer producer; /* empty id: none */
+    bool quiet;                      /* the observer is not told */
 };
 
 struct stream_read_request {

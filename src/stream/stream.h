@@ -48,6 +48,10 @@ struct stream_state {
     bool closed;         /* no more appends */
 };
 
+/* What an observer is told of. */
+#define NEWS_GREW    1u
+#define NEWS_DROPPED 2u
+
 /* A staged record as far as it concerns one stream. */
 struct stream_change {
     struct stream_change *next;           /* on the stream's changes */
@@ -55,6 +59,7 @@ struct stream_change {
     struct stream_state after;            /* state of the stream */
     struct producer *producer;            /* pinned; NULL: none */
     struct producer_state producer_after; /* its state */
+    bool quiet;                           /* growth that the observer is not told of */
 };
 
 /* What a fork remembers of its making. Fixed. */
@@ -116,6 +121,9 @@ struct stream {
 
     struct producers *producers;  /* NULL: none ever */
     struct stream_closer *closer; /* NULL: open, or closed by nobody's producer */
+    uint64_t observed_generation; /* of the engine's observer, when it was last asked; 0: never */
+    bool observed;                /* what it answered */
+    uint8_t news;                 /* NEWS_*: visible, and the observer has not been told */
     struct stream_live *live;     /* watches and frame, see watch.h; NULL: nobody reads live */
 
     struct list cache_link; /* on the engine's cache list; under the cache lock */

@@ -84,8 +84,18 @@ static void drop_data(struct stream *s)
     s->extent_cap = 0;
 }
 
+/* What the change means to an observer. A fork without bytes of its own has not grown. */
+static uint8_t news_of(const struct stream *s, const struct stream_change *c)
+{
+    const struct stream_state *v = &s->visible;
+    uint64_t tail = v->life == LIFE_UNBORN ? stream_own_start(s) : v->tail;
+    uint8_t news = c->after.tail > tail && !c->quiet ? NEWS_GREW : 0;
+    return v->life <= LIFE_ALIVE && c->after.life > LIFE_ALIVE ? news | NEWS_DROPPED : news;
+}
+
 static void apply(struct stream *s, struct stream_change *c)
 {
+    s->news |= news_of(s, c);
     if (c->producer) {
         apply_producer(c->producer, &c->producer_after);
     }
@@ -120,6 +130,7 @@ const struct stream_state *view_now(struct stream *s)
 void view_settle(struct stream *s)
 {
     apply_up_to(s, UINT64_MAX);
+    s->news = 0; /* what was so at the start is no news */
 }
 
 void view_reset(struct stream *s, struct stream_state state, log_pos applied)

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
+#include "stream/observe.h"
 #include "stream/op.h"
 #include "stream/view.h"
 
@@ -63,6 +64,7 @@ void watch_publish(struct stream *s)
 {
     pthread_mutex_lock(&s->lock);
     (void)view_now(s); /* for its effect: data of a stream that is gone is freed */
+    observe_told(s);
     if (s->live) {
         LIST_FOR_EACH(node, &s->live->watches)
         {

@@ -14,7 +14,8 @@ struct stream_live {
     bool frame_closed;   /* it tells that the stream is closed */
 };
 
-/* Has every watch look at the stream again. Any thread, without the stream's lock. */
+/* Has every watch look at the stream again, and tells the engine's observer what is new. Any
+ * thread, without the stream's lock. */
 void watch_publish(struct stream *s);
 
 /* Whether somebody reads the stream live. Under its lock. */
