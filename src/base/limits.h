@@ -67,5 +67,8 @@
 #define SUBSCRIPTION_GREW_MAX              65536u /* streams whose growth waits; list all */
 #define SUBSCRIPTION_RETRY_MS_MIN          1000u  /* back-off after the first failure */
 #define SUBSCRIPTION_RETRY_MS_MAX          60000u /* longest back-off, before jitter */
+#define SUBSCRIPTION_LEASE_MS_DEFAULT      30000u /* when left out */
+#define GLOB_SEGMENTS_MAX                  64u    /* of a pattern; 400 */
+#define INDEX_NODES_MAX                    1000000u /* segments of all patterns; 429 */
 
 #endif
