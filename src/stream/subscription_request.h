@@ -11,30 +11,17 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/limits.h"
-#include "base/slice.h"
 #include "stream/offset.h"
+#include "stream/subscription.h"
 
 /* Enough for what a body of SUBSCRIPTION_BODY_BYTES_MAX can hold. */
 #define SUBSCRIPTION_ARENA_BYTES_MAX (64u * SUBSCRIPTION_BODY_BYTES_MAX)
 
-#define SUBSCRIPTION_HASH_BYTES 32u
-
-enum subscription_kind {
-    SUBSCRIPTION_WEBHOOK = 1, /* numbers are on disk */
-    SUBSCRIPTION_PULL_WAKE = 2,
-};
-
-/* A configuration in normal form. Empty slices stand for what was left out. */
+/* A definition in normal form, with its hash, and the streams that it names. */
 struct subscription_spec {
-    enum subscription_kind kind;
-    struct slice pattern;        /* canonical, see glob.h */
+    struct subscription_definition def;
     const struct slice *streams; /* canonical names, in order, each once */
     size_t stream_count;
-    struct slice url;         /* webhook: as sent; its rules are another's */
-    struct slice wake_stream; /* pull-wake: canonical name */
-    uint64_t lease_ttl_ms;
-    bool has_description; /* an empty one is one */
-    struct slice description;
 };
 
 /* One member of "acks": the last position that was processed. */
@@ -75,13 +62,13 @@ int subscription_request_report(struct slice body, struct arena *a,
  * not. */
 bool subscription_reply_done(struct slice reply);
 
-/* The canonical name that a JSON string or the decoded rest of a path gives: slashes at both ends
- * are taken off, the rest is read as name_parse does. ERR_INVALID. */
+/* The canonical name that a JSON string gives: slashes at both ends are taken off, the rest is read
+ * as name_parse does. ERR_INVALID. */
 int subscription_path_parse(struct slice raw, char out[static STREAM_NAME_BYTES_MAX],
                             size_t *ret_len, struct errmsg *msg) MUST_USE;
 
-/* SHA-256 of the normal form; equal configurations have equal hashes. ERR_NOMEM. */
-int subscription_spec_hash(const struct subscription_spec *spec,
-                           unsigned char ret_hash[static SUBSCRIPTION_HASH_BYTES]) MUST_USE;
+/* The same for what follows "streams/" in a URL, where it is escaped once more. ERR_INVALID. */
+int subscription_url_path_parse(struct slice escaped, char out[static STREAM_NAME_BYTES_MAX],
+                                size_t *ret_len, struct errmsg *msg) MUST_USE;
 
 #endif

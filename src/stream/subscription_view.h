@@ -1,65 +1,25 @@
-/* The JSON that the subscription API answers and sends (PROTOCOL.md 6.3, 7.1, 7.2), from plain
- * values: this file knows names and order of members, and nothing of how subscriptions are kept.
- * All of it appends to a buffer and fails by the buffer's sticky failure. */
+/* The JSON that the subscription API answers and sends (PROTOCOL.md 6.3, 7.1, 7.2). All of it
+ * appends to a buffer and fails by the buffer's sticky failure. Links that are dropped are not
+ * shown. Pure. */
 #ifndef ARBE_STREAM_SUBSCRIPTION_VIEW_H
 #define ARBE_STREAM_SUBSCRIPTION_VIEW_H
 
 #include "base/buf.h"
-#include "base/slice.h"
-#include "stream/subscription_request.h"
+#include "stream/subscription.h"
 
-/* One stream of a subscription. */
-struct subscription_link_view {
-    struct slice path;
-    bool is_explicit; /* shown as explicit although the pattern matches too */
-    bool acked_start; /* acked_offset is "-1" */
-    uint64_t acked;   /* unless acked_start */
-    uint64_t tail;    /* in wakes and claims only */
-    bool has_pending; /* likewise */
-};
+/* The body of GET, and of PUT's 200 and 201. `base_url` is the public URL and "/v1/stream/__ds",
+ * without a slash at the end; `kid` the active key's, for webhooks. */
+void subscription_view_append(struct buf *out, const struct subscription *s, struct slice base_url,
+                              struct slice kid);
 
-/* Hands out the links one by one; false at the end. */
-struct subscription_link_source {
-    bool (*next)(void *context, struct subscription_link_view *ret_link);
-    void *context;
-};
+/* The body of a webhook about the wake of `state`, which is that of `s` or will be. */
+void subscription_view_webhook(struct buf *out, const struct subscription *s,
+                               const struct subscription_state *state, struct slice base_url,
+                               struct slice token);
 
-/* What GET and PUT answer. */
-struct subscription_view {
-    struct slice id; /* decoded */
-    enum subscription_kind kind;
-    struct slice pattern;     /* empty: left out */
-    struct slice url;         /* webhook */
-    struct slice wake_stream; /* pull-wake */
-    uint64_t lease_ttl_ms;
-    int64_t created_ms; /* wall clock */
-    bool failed;        /* the last delivery failed, a retry is scheduled */
-    bool has_description;
-    struct slice description;
-    struct slice kid;      /* of the active key; webhook */
-    struct slice base_url; /* public URL and "/v1/stream/__ds", no slash at the end */
-    struct subscription_link_source links;
-};
-
-/* What a webhook is sent and a claim answers. */
-struct subscription_wake_view {
-    struct slice id;
-    struct slice wake_id;
-    uint64_t generation;
-    struct slice token;
-    uint64_t lease_ttl_ms; /* claim */
-    struct slice base_url; /* webhook, as above */
-    struct subscription_link_source links;
-};
-
-/* The body of GET, and of PUT's 200 and 201. */
-void subscription_view_append(struct buf *out, const struct subscription_view *view);
-
-/* The body of a webhook. */
-void subscription_view_webhook(struct buf *out, const struct subscription_wake_view *wake);
-
-/* The answer to a claim. */
-void subscription_view_claim(struct buf *out, const struct subscription_wake_view *wake);
+/* The answer to a claim of the wake of `state`, likewise. */
+void subscription_view_claim(struct buf *out, const struct subscription *s,
+                             const struct subscription_state *state, struct slice token);
 
 /* The event on a wake stream; `stream` is one that is pending. */
 void subscription_view_event(struct buf *out, struct slice id, struct slice stream,
