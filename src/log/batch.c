@@ -43,6 +43,7 @@ void batch_clear(struct batch *b)
 {
     unref_pieces(b);
     b->len = 0;
+    b->records = 0;
     if (b->cap > BATCH_BYTES_KEPT) {
         free(b->bytes);
         b->bytes = NULL;

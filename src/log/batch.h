@@ -18,8 +18,9 @@ struct batch {
     struct batch_piece *pieces; /* owned; ascending by where they belong */
     size_t piece_count;
     size_t piece_cap;
-    log_pos start; /* of the first record; unset while empty */
-    log_pos end;   /* behind the last */
+    log_pos start;    /* of the first record; unset while empty */
+    log_pos end;      /* behind the last */
+    uint64_t records; /* counted by who puts them */
 };
 
 /* An empty batch; allocates nothing. */

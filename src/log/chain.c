@@ -65,6 +65,18 @@ log_pos chain_end(struct chain *c)
     return end;
 }
 
+uint64_t chain_file_bytes(struct chain *c)
+{
+    uint64_t bytes = 0;
+    pthread_mutex_lock(&c->lock);
+    LIST_FOR_EACH(node, &c->segments)
+    {
+        bytes += segment_at(node)->bytes + SEGMENT_HEADER_BYTES;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return bytes;
+}
+
 struct segment *chain_take_before(struct chain *c, log_pos pos)
 {
     struct segment *taken = NULL;

@@ -33,6 +33,9 @@ struct segment *chain_find(struct chain *c, log_pos pos);
 /* One past the last position, or 0 for an empty chain. */
 log_pos chain_end(struct chain *c);
 
+/* What the files take on the disk. */
+uint64_t chain_file_bytes(struct chain *c);
+
 /* Takes the first segment out if it ends at or before `pos` and is not the last; else NULL. */
 struct segment *chain_take_before(struct chain *c, log_pos pos);
 

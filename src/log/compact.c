@@ -180,6 +180,13 @@ static int move_group(struct round *r, const struct owned *group, size_t count)
     return rc;
 }
 
+static void count_moved(const struct compaction *k, uint64_t bytes)
+{
+    if (k->work) {
+        k->work->moved_bytes += bytes;
+    }
+}
+
 /* Puts the moved extents into the catalog and tells. */
 static int round_commit(struct round *r)
 {
@@ -214,6 +221,7 @@ static int round_commit(struct round *r)
     rc = catalog_commit(t);
     for (size_t i = 0; i < r->moved.count && rc == 0; i++) {
         if (r->moved.items[i].id != 0) {
+            count_moved(k, r->moved.items[i].extent.len);
             k->replaced(k->context, r->moved.items[i].id, &r->moved.items[i].extent);
         }
     }
@@ -371,10 +379,15 @@ static int drop_dead(const struct compaction *k, const struct pack_list *packs)
         catalog_del_pack(t, packs->items[i].id);
     }
     int rc = t ? catalog_commit(t) : 0;
+    size_t gone = 0;
     for (size_t i = 0; i < packs->count && t && rc == 0; i++) {
         if (packs->items[i].live == 0) {
             pack_set_drop(k->target->packs, packs->items[i].id);
+            gone++;
         }
+    }
+    if (k->work) {
+        k->work->packs_gone += gone;
     }
     return rc;
 }

@@ -6,12 +6,19 @@
 
 #include "log/output.h"
 
+/* What a round did. */
+struct compaction_work {
+    uint64_t moved_bytes; /* of extents that are in the catalog at their new place */
+    size_t packs_gone;    /* unlinked */
+};
+
 /* What one round may do and whom it tells. */
 struct compaction {
     const struct output_target *target;
     const struct catalog_state
-        *state;         /* to write with the transaction; next_pack is the target's */
-    uint64_t bytes_max; /* rewritten in one round */
+        *state;                   /* to write with the transaction; next_pack is the target's */
+    uint64_t bytes_max;           /* rewritten in one round */
+    struct compaction_work *work; /* added to; NULL: nobody asks */
     /* `e` is now in the place of all extents of stream `id` that it covers. */
     void (*replaced)(void *context, stream_id id, const struct extent *e);
     void *context;

@@ -34,7 +34,6 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -44,6 +43,7 @@
 #include "log/compact.h"
 #include "log/data_dir.h"
 #include "log/space.h"
+#include "log/vitals.h"
 
 #define PATH_BYTES_MAX      DATA_DIR_PATH_BYTES_MAX
 #define RETRY_MS_MIN        1000u
@@ -85,13 +85,13 @@ struct local_store {
     bool space_short;    /* the log was refused a file since the thread last looked */
     bool space_lacking;  /* the last checkpoint found no space */
     bool deleted;        /* a delete was staged since the thread was last woken for one */
-    bool failure_told;   /* the operator knows that the log failed */
+
+    struct vitals vitals;
 
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake;  /* for the checkpoint thread */
     bool asked;
     bool stop;
-    struct store_health health;
     bool thread_started;
     pthread_t thread;
 };
@@ -145,30 +145,6 @@ static bool crowded(struct local_store *s)
            __atomic_load_n(&s->space_lacking, __ATOMIC_ACQUIRE);
 }
 
-static void say(struct local_store *s, const char *format, ...) PRINTF_LIKE(2, 3);
-
-/* A sentence for the operator. */
-static void say(struct local_store *s, const char *format, ...)
-{
-    char sentence[512];
-    va_list args;
-    if (!s->events.trouble) {
-        return;
-    }
-    va_start(args, format);
-    (void)vsnprintf(sentence, sizeof(sentence), format, args);
-    va_end(args);
-    s->events.trouble(s->events.context, sentence);
-}
-
-static void say_failure(struct local_store *s, int error)
-{
-    if (error && !__atomic_exchange_n(&s->failure_told, true, __ATOMIC_ACQ_REL)) {
-        say(s, "the log in %s failed (%s); no writes are accepted until a restart", s->wal_path,
-            err_text(error));
-    }
-}
-
 static void wake(struct local_store *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -194,7 +170,7 @@ static void on_notice(void *context)
     if (!wal) { /* wal_open is not yet back */
         return;
     }
-    say_failure(s, wal_error(wal));
+    vitals_log(&s->vitals, s->wal_path, wal_error(wal));
     wake_on_overflow(s);
     /* Waits for the notice, since a delete counts for a checkpoint only when it is durable. */
     if (crowded(s) && __atomic_exchange_n(&s->deleted, false, __ATOMIC_ACQ_REL)) {
@@ -297,56 +273,27 @@ static struct pack *op_pack_try_get(struct store *base, pack_id id)
 static void op_health(struct store *base, struct store_health *ret_health)
 {
     struct local_store *s = local_of(base);
-    pthread_mutex_lock(&s->lock);
-    *ret_health = s->health;
-    pthread_mutex_unlock(&s->lock);
+    vitals_get_health(&s->vitals, s->wal ? wal_error(s->wal) : 0, ret_health);
     ret_health->log_bytes = bytes_waiting(s);
-    ret_health->log_error = s->wal ? wal_error(s->wal) : 0;
-    if (ret_health->log_error) {
-        (void)snprintf(ret_health->text, sizeof(ret_health->text),
-                       "the log failed (%s); no writes are accepted until a restart",
-                       err_text(ret_health->log_error));
+}
+
+static void op_stats(struct store *base, struct store_stats *ret_stats)
+{
+    struct local_store *s = local_of(base);
+    *ret_stats = (struct store_stats){0};
+    vitals_get_stats(&s->vitals, ret_stats);
+    if (s->wal) {
+        wal_get_stats(s->wal, &ret_stats->log);
     }
 }
 
 /* Checkpoints. */
 
-/* Takes note of how a checkpoint ended, and says so if that is news. */
+/* Takes note of how a checkpoint ended. */
 static void note_checkpoint(struct local_store *s, int rc)
 {
-    pthread_mutex_lock(&s->lock);
-    struct store_health *h = &s->health;
-    int before = h->checkpoint_error;
-    h->checkpoint_error = rc;
-    h->checkpoint_failures = rc ? h->checkpoint_failures + 1 : 0;
-    h->text[0] = '\0';
-    if (rc) {
-        (void)snprintf(h->text, sizeof(h->text), "the last checkpoint failed: %s", err_text(rc));
-    }
-    pthread_mutex_unlock(&s->lock);
+    vitals_checkpoint(&s->vitals, s->dir, rc);
     __atomic_store_n(&s->space_lacking, rc == ERR_NOSPC, __ATOMIC_RELEASE);
-    if (rc && rc != before) {
-        say(s,
-            "checkpoints of %s fail: %s; nothing is lost, the log keeps what was acknowledged, and "
-            "they are tried again",
-            s->dir, err_text(rc));
-    } else if (!rc && before) {
-        say(s, "checkpoints of %s work again", s->dir);
-    }
-}
-
-static void note_compaction(struct local_store *s, int rc)
-{
-    pthread_mutex_lock(&s->lock);
-    int before = s->health.compaction_error;
-    s->health.compaction_error = rc;
-    pthread_mutex_unlock(&s->lock);
-    if (rc && rc != before) {
-        say(s, "compaction of %s fails: %s; dead bytes keep their space, and it is tried again",
-            s->packs_path, err_text(rc));
-    } else if (!rc && before) {
-        say(s, "compaction of %s works again", s->packs_path);
-    }
 }
 
 /* The state that a transaction committed now should carry. */
@@ -373,16 +320,19 @@ static void announce(struct local_store *s, struct checkpoint *c, log_pos positi
     __atomic_store_n(&s->overflow_told, false, __ATOMIC_RELEASE);
     checkpoint_each_added(c, on_added, s);
     s->events.checkpointed(s->events.context, 0);
-    pthread_mutex_lock(&s->lock);
-    s->health.checkpoints++;
-    pthread_mutex_unlock(&s->lock);
     if (s->wal) {
         wal_release(s->wal, position);
     }
 }
 
+static uint64_t mono_us(const struct local_store *s)
+{
+    return s->config.sys->mono_us(s->config.sys->context);
+}
+
 static int make_checkpoint(struct local_store *s)
 {
+    uint64_t begun_us = mono_us(s);
     log_pos position = op_durable(&s->base); /* before collect: see checkpoint.c */
     struct checkpoint *c = NULL;
     int rc = checkpoint_create(&s->target, &c);
@@ -402,6 +352,7 @@ static int make_checkpoint(struct local_store *s)
     }
     announce(s, c, position);
     checkpoint_destroy(c);
+    vitals_checkpointed(&s->vitals, mono_us(s) - begun_us);
     return 0;
 }
 
@@ -478,7 +429,10 @@ static int compact(struct local_store *s)
     uint64_t share = space_free(&s->space) / COMPACT_SHARE;
     share = share < COMPACT_ROUND_BYTES ? share : COMPACT_ROUND_BYTES;
     struct catalog_state state = state_now(s, s->state.checkpoint);
+    uint64_t begun_us = mono_us(s);
+    struct compaction_work work = {0};
     struct compaction k = {.target = &s->target,
+                           .work = &work,
                            .state = &state,
                            .bytes_max = share > COMPACT_BYTES_MIN ? share : COMPACT_BYTES_MIN,
                            .replaced = on_replaced,
@@ -488,6 +442,7 @@ static int compact(struct local_store *s)
     s->replaced = 0;
     /* Joining small extents takes space before it gives some. */
     int rc = compact_round(&k, short_of_space ? &none : &s->small, &s->compact_more);
+    vitals_compacted(&s->vitals, work.moved_bytes, work.packs_gone, mono_us(s) - begun_us);
     if (rc == 0 && short_of_space) {
         s->compact_more = s->compact_more || s->replaced > 0; /* to unlink what they were in */
     }
@@ -500,7 +455,8 @@ static int run_compaction(struct local_store *s)
     if (rc == ERR_NOSPC && space_give_reserve(&s->space)) {
         rc = compact(s);
     }
-    note_compaction(s, rc);
+    vitals_compaction(&s->vitals, s->packs_path, rc);
+    vitals_count(&s->vitals, s->catalog);
     if (rc) {
         s->compact_more = false;
     } else if (!s->compact_more && !crowded(s)) {
@@ -599,6 +555,7 @@ static void store_free(struct local_store *s)
     compaction_ids_finish(&s->small);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
+    vitals_finish(&s->vitals);
     free(s);
 }
 
@@ -619,10 +576,10 @@ static void close_checkpoint(struct local_store *s)
 {
     int rc = run_checkpoint(s);
     if (rc && s->wal) {
-        say(s,
-            "the last checkpoint of %s failed: %s; all that was acknowledged is in the log, which "
-            "the next start replays",
-            s->dir, err_text(rc));
+        vitals_say(&s->vitals, TROUBLE_ODD,
+                   "the last checkpoint of %s failed: %s; all that was acknowledged is in the log, "
+                   "which the next start replays",
+                   s->dir, err_text(rc));
     }
 }
 
@@ -656,6 +613,7 @@ static const struct store_ops local_store_ops = {
     .checkpoint = op_checkpoint,
     .commit = op_commit,
     .health = op_health,
+    .stats = op_stats,
     .close = op_close,
 };
 
@@ -736,7 +694,8 @@ static int commit_state(struct local_store *s, const struct catalog_state *state
 
 static void on_damaged(void *context, const char *sentence)
 {
-    say(context, "%s", sentence);
+    struct local_store *s = context;
+    vitals_say(&s->vitals, TROUBLE_BROKEN, "%s", sentence);
 }
 
 /* Between two attempts to learn how a commit ended: until then no checkpoint can end. */
@@ -906,6 +865,7 @@ static int open_parts(struct local_store *s, struct store_report *report, struct
     rc = rc ? rc : sweep_packs(s, &sweep, msg);
     if (rc == 0) {
         describe(s, &sweep, report);
+        vitals_count(&s->vitals, s->catalog);
         space_make_reserve(&s->space);
     }
     return rc;
@@ -948,6 +908,7 @@ int local_store_open(const struct store_config *config, const struct store_event
     s->events = *events;
     s->lock_fd = -1;
     init_locks(s);
+    vitals_init(&s->vitals, &s->events);
     struct store_report report = {0};
     int rc = format_paths(s, config, msg);
     s->config.dir = s->dir;

@@ -40,6 +40,13 @@ struct store;
  * everything as before. */
 int checkpoint_add(struct checkpoint *c, const struct checkpoint_item *item) MUST_USE;
 
+/* How bad what the operator is told is. */
+enum trouble {
+    TROUBLE_OVER,   /* what was told before works again */
+    TROUBLE_ODD,    /* goes on, but somebody should look */
+    TROUBLE_BROKEN, /* something does not work */
+};
+
 /* What the streams tell the store's threads. `context` is the first argument of each. */
 struct store_events {
     void *context;
@@ -66,7 +73,7 @@ struct store_events {
     void (*extent_replaced)(void *context, stream_id id, const struct extent *e);
     /* A sentence for the operator, once when something ceases to work and once when it works again;
      * also during open and close. May be NULL. */
-    void (*trouble)(void *context, const char *sentence);
+    void (*trouble)(void *context, enum trouble trouble, const char *sentence);
 };
 
 struct store_config {
@@ -104,6 +111,20 @@ struct store_health {
     char text[256];               /* what is wrong, in a line; empty: nothing */
 };
 
+/* Counts for the operator since the start, or as of now. In memory mode those of the log are 0. */
+struct store_stats {
+    struct wal_stats log;
+    struct histogram_totals checkpoint_us; /* of checkpoints that saved something */
+    struct histogram_totals compaction_us; /* of rounds that moved or removed something */
+    uint64_t checkpoint_failures;          /* attempts */
+    uint64_t compaction_failures;          /* rounds */
+    uint64_t compacted_bytes;              /* moved */
+    uint64_t packs;           /* as of the last checkpoint or compaction, like what follows */
+    uint64_t pack_bytes;      /* of the files */
+    uint64_t pack_live_bytes; /* of them that a stream still needs */
+    uint64_t catalog_streams; /* that the catalog knows */
+};
+
 struct store_ops {
     /* See wal_stage; in memory mode everything staged is durable at once and nothing is written. */
     int (*stage)(struct store *s, const struct record *r, struct block *body_block,
@@ -133,6 +154,7 @@ struct store_ops {
     int (*commit)(struct store *s);
     /* Any thread; does not block for long. */
     void (*health)(struct store *s, struct store_health *ret_health);
+    void (*stats)(struct store *s, struct store_stats *ret_stats); /* likewise */
     /* Commits what is staged; with `checkpoint`, makes a last checkpoint. Joins the threads,
      * frees. */
     int (*close)(struct store *s, bool checkpoint);

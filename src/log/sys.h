@@ -56,6 +56,7 @@ struct sys {
 
     int64_t (*now_ms)(void *context);   /* wall clock, since 1970 UTC */
     uint64_t (*mono_ms)(void *context); /* never goes back */
+    uint64_t (*mono_us)(void *context); /* the same clock in microseconds, for measuring */
     void (*random)(void *context, void *buf, size_t len);
 };
 

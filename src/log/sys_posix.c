@@ -274,13 +274,18 @@ static int64_t posix_now_ms(void *context)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-static uint64_t posix_mono_ms(void *context)
+static uint64_t posix_mono_us(void *context)
 {
     (void)context;
     struct timespec ts;
     int rc = clock_gettime(CLOCK_MONOTONIC, &ts);
     assert(rc == 0);
-    return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+static uint64_t posix_mono_ms(void *context)
+{
+    return posix_mono_us(context) / 1000;
 }
 
 static void posix_random(void *context, void *buf, size_t len)
@@ -317,6 +322,7 @@ void sys_posix_init(struct sys *sys)
         .catalog_commit = posix_catalog_commit,
         .now_ms = posix_now_ms,
         .mono_ms = posix_mono_ms,
+        .mono_us = posix_mono_us,
         .random = posix_random,
     };
 }

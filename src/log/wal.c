@@ -61,7 +61,12 @@ struct wal {
     unsigned spare_count;
 
     struct chain chain;
-    struct chain_writer writer; /* the committer's */
+
+    /* The committer's. */
+    struct chain_writer writer;
+    struct histogram commit_us; /* see struct wal_stats, likewise the next two */
+    struct histogram commit_records;
+    struct counter written_bytes;
 
     /* Atomics. */
     log_pos next;    /* position of the next record; changed under the lock */
@@ -207,6 +212,7 @@ static void put_record(struct wal *w, const struct staging *g)
     batch_put_zeros(b, (size_t)(g->total - RECORD_FRAME_BYTES - g->payload_len));
     __atomic_store_n(&w->next, w->next + g->total, __ATOMIC_RELAXED);
     b->end = w->next;
+    b->records++;
     if (first) {
         pthread_cond_signal(&w->staged);
     }
@@ -266,8 +272,16 @@ static int write_batch(struct wal *w, const struct batch *b)
 /* Writes and clears a batch, without the lock. */
 static int commit_batch(struct wal *w, struct batch *b)
 {
+    struct sys *sys = w->config.sys;
+    uint64_t begun_us = sys->mono_us(sys->context);
     int rc = write_batch(w, b);
+    uint64_t took_us = sys->mono_us(sys->context) - begun_us;
     log_pos end = b->end;
+    if (rc == 0) {
+        histogram_observe(&w->commit_us, took_us);
+        histogram_observe(&w->commit_records, b->records);
+        counter_add(&w->written_bytes, end - b->start);
+    }
     batch_clear(b);
     if (rc) {
         fail(w, rc);
@@ -493,6 +507,19 @@ void wal_release(struct wal *w, log_pos position)
     w->room_paused = false;
     pthread_cond_signal(&w->prepare);
     pthread_mutex_unlock(&w->lock);
+}
+
+void wal_get_stats(struct wal *w, struct wal_stats *ret_stats)
+{
+    pthread_mutex_lock(&w->lock);
+    uint64_t spare_bytes = w->spare_count * w->dir.segment_bytes;
+    pthread_mutex_unlock(&w->lock);
+    log_pos durable = wal_durable(w); /* before `next`, which it never passes */
+    *ret_stats = (struct wal_stats){.written_bytes = counter_get(&w->written_bytes),
+                                    .staged_bytes = wal_bytes_since(w, durable),
+                                    .file_bytes = chain_file_bytes(&w->chain) + spare_bytes};
+    histogram_add_to(&w->commit_us, &ret_stats->commit_us);
+    histogram_add_to(&w->commit_records, &ret_stats->commit_records);
 }
 
 /* Opening and closing. */

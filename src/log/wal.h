@@ -10,6 +10,7 @@
 
 #include "base/block.h"
 #include "base/err.h"
+#include "base/histogram.h"
 #include "log/record.h"
 #include "log/sys.h"
 
@@ -108,5 +109,17 @@ bool wal_drop_spares(struct wal *w);
 
 /* Bytes between `position` and the newest staged record, for checkpoint triggers. */
 uint64_t wal_bytes_since(const struct wal *w, log_pos position);
+
+/* Counts since the log was opened, and what waits now. */
+struct wal_stats {
+    struct histogram_totals commit_us;      /* from taking a batch to its being durable */
+    struct histogram_totals commit_records; /* records of each batch */
+    uint64_t written_bytes;                 /* of the log that became durable */
+    uint64_t staged_bytes;                  /* not durable yet */
+    uint64_t file_bytes;                    /* of the files, spares included */
+};
+
+/* Any thread; does not block for long. */
+void wal_get_stats(struct wal *w, struct wal_stats *ret_stats);
 
 #endif

@@ -34,7 +34,8 @@ struct heap_entry {
 struct loop {
     int epoll_fd;
     int wake_fd;                                /* eventfd, edge-triggered: never read */
-    uint64_t now_ms;                            /* monotonic, of this turn */
+    uint64_t now_us;                            /* monotonic, of this turn */
+    uint64_t now_ms;                            /* the same */
     int64_t wall_ms;                            /* of this turn */
     struct list deferred;                       /* tasks for the end of the turn */
     struct heap_entry *heap;                    /* timers, earliest key first */
@@ -55,7 +56,8 @@ static void read_clocks(struct loop *l)
     struct timespec t;
 
     (void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with these clocks */
-    l->now_ms = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    l->now_us = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+    l->now_ms = l->now_us / 1000;
     (void)clock_gettime(CLOCK_REALTIME, &t);
     l->wall_ms = (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
@@ -124,6 +126,11 @@ void loop_destroy(struct loop *l)
 uint64_t loop_now_ms(const struct loop *l)
 {
     return l->now_ms;
+}
+
+uint64_t loop_now_us(const struct loop *l)
+{
+    return l->now_us;
 }
 
 int64_t loop_wall_ms(const struct loop *l)

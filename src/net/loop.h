@@ -48,6 +48,9 @@ void loop_cancel(struct loop *l, struct task *task);
 /* Monotonic milliseconds as of this turn: no system call. */
 uint64_t loop_now_ms(const struct loop *l);
 
+/* The same in microseconds: when the events of this turn were there to be seen. */
+uint64_t loop_now_us(const struct loop *l);
+
 /* Unix time in milliseconds as of this turn: no system call. */
 int64_t loop_wall_ms(const struct loop *l);
 

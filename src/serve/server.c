@@ -38,11 +38,16 @@ static void block_signals(sigset_t *ret_set)
 }
 
 /* On one of the store's threads. */
-static void on_trouble(void *context, const char *sentence)
+static void on_trouble(void *context, enum trouble trouble, const char *sentence)
 {
+    static const enum logger_level levels[] = {
+        [TROUBLE_OVER] = LOGGER_INFO,
+        [TROUBLE_ODD] = LOGGER_WARN,
+        [TROUBLE_BROKEN] = LOGGER_ERROR,
+    };
     const struct server *server = context;
 
-    logger_line(&server->config->logger, LOGGER_ERROR, "%s", sentence);
+    logger_line(&server->config->logger, levels[trouble], "%s", sentence);
 }
 
 static struct engine_config engine_config_of(struct server *server, struct sys *sys)

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/counter.h"
 #include "stream/engine.h"
 #include "stream/load.h"
 #include "stream/media.h"
@@ -73,11 +74,12 @@ struct engine {
     pthread_t keeper;
     struct task sweep_task; /* on the loader while `sweeping` */
     bool sweeping;
-    unsigned evicted;        /* since memory was last trimmed; the sweep's */
-    unsigned shard_next;     /* where the next round begins */
-    int64_t wall_ms;         /* at the last round */
-    uint64_t mono_ms;        /* at the last round; 0: none yet */
-    uint64_t pause_until_ms; /* monotonic; the clock jumped and nothing is swept before */
+    struct counter evictions; /* since the start; the sweep's */
+    unsigned evicted;         /* since memory was last trimmed; the sweep's */
+    unsigned shard_next;      /* where the next round begins */
+    int64_t wall_ms;          /* at the last round */
+    uint64_t mono_ms;         /* at the last round; 0: none yet */
+    uint64_t pause_until_ms;  /* monotonic; the clock jumped and nothing is swept before */
 };
 
 /* An attached event loop. Fields without a note belong to its thread. */

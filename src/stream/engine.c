@@ -28,11 +28,11 @@ static void on_notice(void *context)
     workers_notice(context);
 }
 
-static void on_trouble(void *context, const char *sentence)
+static void on_trouble(void *context, enum trouble trouble, const char *sentence)
 {
     const struct engine *e = context;
     if (e->config.trouble) {
-        e->config.trouble(e->config.trouble_context, sentence);
+        e->config.trouble(e->config.trouble_context, trouble, sentence);
     }
 }
 
@@ -217,7 +217,9 @@ void engine_get_stats(const struct engine *e, struct engine_stats *ret_stats)
         .hot_bytes = atomic_load(&e->hot_bytes),
         .cache_bytes = atomic_load(&e->cache_bytes),
         .waiters = atomic_load(&e->waiters),
+        .evicted = counter_get(&e->evictions),
     };
+    e->store->ops->stats(e->store, &ret_stats->store);
 }
 
 int engine_attach(struct engine *e, task_post_fn post, void *post_context,

@@ -32,7 +32,7 @@ struct engine_config {
     uint64_t idle_ms;         /* a stream unused this long leaves memory */
     uint64_t sweep_interval_ms; /* how often expired streams are looked for; 0: only when asked */
     /* See store_events.trouble; on any of the store's threads. NULL: nobody listens. */
-    void (*trouble)(void *context, const char *sentence);
+    void (*trouble)(void *context, enum trouble trouble, const char *sentence);
     void *trouble_context;
 };
 
@@ -58,10 +58,12 @@ struct engine_stats {
     uint64_t streams_loaded; /* in memory */
     uint64_t hot_bytes;      /* waiting for a checkpoint */
     uint64_t cache_bytes;    /* in memory and in packs */
-    uint64_t waiters;        /* live readers */
+    uint64_t waiters;        /* live readers that wait */
+    uint64_t evicted;        /* streams that left memory since the start, being idle */
+    struct store_stats store;
 };
 
-/* A snapshot without a lock: each count is right at some moment of the call. */
+/* Each count is right at some moment of the call. Does not block for long. */
 void engine_get_stats(const struct engine *e, struct engine_stats *ret_stats);
 
 /* Who is told, beyond live readers, that streams became longer or went away. The callbacks come on

@@ -179,7 +179,7 @@ static void sweep(struct task *task)
     r->expire = clock_trusted(e, r->now_ms, r->mono_ms);
     unsigned first = next_shards(e);
     for (unsigned i = 0; i < SHARDS_PER_ROUND; i++) {
-        table_each(e, first + i, visit, r);
+        counter_add(&e->evictions, table_each(e, first + i, visit, r));
         expire_all(r);
     }
     if (r->expire) {

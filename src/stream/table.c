@@ -369,9 +369,10 @@ static bool try_evict(struct engine *e, struct table_shard *names, struct stream
     return evict;
 }
 
-void table_each(struct engine *e, unsigned shard, table_each_fn each, void *context)
+size_t table_each(struct engine *e, unsigned shard, table_each_fn each, void *context)
 {
     assert(shard < TABLE_SHARDS);
+    size_t evicted = 0;
     struct table_shard *names = &e->table.names[shard];
     pthread_mutex_lock(&names->lock);
     struct map_node *node = map_next(&names->map, NULL);
@@ -380,10 +381,12 @@ void table_each(struct engine *e, unsigned shard, table_each_fn each, void *cont
         struct stream *s = container_of(node, struct stream, by_name);
         if (s->phase == PHASE_LIVE && try_evict(e, names, s, each, context)) {
             stream_unref(s);
+            evicted++;
         }
         node = next;
     }
     pthread_mutex_unlock(&names->lock);
+    return evicted;
 }
 
 static void finish_shard(struct engine *e, struct table_shard *shard)

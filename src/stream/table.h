@@ -75,7 +75,7 @@ void table_remove(struct engine *e, struct stream *s);
  * the stream; with true the stream leaves the tables if nobody else refers to it. */
 typedef bool (*table_each_fn)(void *context, struct stream *s);
 
-/* See table_each_fn; `shard` is below TABLE_SHARDS. */
-void table_each(struct engine *e, unsigned shard, table_each_fn each, void *context);
+/* See table_each_fn; `shard` is below TABLE_SHARDS. How many streams left. */
+size_t table_each(struct engine *e, unsigned shard, table_each_fn each, void *context);
 
 #endif

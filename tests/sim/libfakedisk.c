@@ -762,6 +762,11 @@ static uint64_t fake_mono_ms(void *context)
     return now;
 }
 
+static uint64_t fake_mono_us(void *context)
+{
+    return fake_mono_ms(context) * 1000;
+}
+
 static void fake_random(void *context, void *buf, size_t len)
 {
     struct fakedisk *d = context;
@@ -800,6 +805,7 @@ struct fakedisk *fakedisk_create(uint64_t seed)
                           .catalog_commit = fake_catalog_commit,
                           .now_ms = fake_now_ms,
                           .mono_ms = fake_mono_ms,
+                          .mono_us = fake_mono_us,
                           .random = fake_random};
     struct fakefile *root = file_create(d, true);
     names_set(&d->now, "/", root);

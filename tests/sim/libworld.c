@@ -555,6 +555,7 @@ void world_init(struct world *w, uint64_t seed, bool real_disk, bool verbose)
         real.context = w->sys.context; /* which the real functions do not look at */
         real.now_ms = w->sys.now_ms;
         real.mono_ms = w->sys.mono_ms;
+        real.mono_us = w->sys.mono_us;
         real.random = w->sys.random;
         w->sys = real;
     }

@@ -11,6 +11,7 @@ struct fixture {
     pack_id next_pack;
     struct output_target target;
     struct compaction_ids ids;
+    struct compaction_work work; /* of all rounds */
     unsigned replaced;
     uint64_t bytes_max;
     size_t marks_len; /* of each extent of add_pack */
@@ -46,6 +47,7 @@ static int run(struct fixture *f, bool *ret_more)
     struct compaction k = {.target = &f->target,
                            .state = &f->base.state,
                            .bytes_max = f->bytes_max,
+                           .work = &f->work,
                            .replaced = on_replaced,
                            .context = f};
     return compact_round(&k, &f->ids, ret_more);
@@ -129,11 +131,15 @@ static void test_row(void **state)
     add_pack(&f, 1, true, 1600, 1, 100);
     assert_int_equal(run(&f, &more), 0);
     assert_int_equal(verify(&f, 1), 1);
+    assert_int_equal(f.work.moved_bytes, (STREAM_EXTENTS_SMALL_MAX + 1) * 100);
+    assert_int_equal(f.work.packs_gone, 0);
     /* Looked at once more, since one row may hide another; then there is nothing left. */
     assert_true(more);
     assert_int_equal(run(&f, &more), 0);
     assert_false(more);
     assert_int_equal(count_packs(&f), 1);
+    assert_int_equal(f.work.moved_bytes, (STREAM_EXTENTS_SMALL_MAX + 1) * 100);
+    assert_int_equal(f.work.packs_gone, 2);
     finish(&f);
 }
 

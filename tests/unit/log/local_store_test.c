@@ -52,7 +52,7 @@ struct fixture {
     unsigned failures;      /* that did not */
     unsigned replaced;      /* extents, by compaction */
     uint64_t log_bytes_max; /* 0: any number */
-    unsigned told;          /* sentences for the operator */
+    unsigned told[3];       /* sentences for the operator, by enum trouble */
     char sentence[512];     /* the last one */
 };
 
@@ -285,11 +285,11 @@ static void fixture_init(struct fixture *f, uint64_t seed)
     assert_non_null(mkdtemp(f->catalog));
 }
 
-static void on_told(void *context, const char *sentence)
+static void on_told(void *context, enum trouble trouble, const char *sentence)
 {
     struct fixture *f = context;
     pthread_mutex_lock(&f->lock);
-    f->told++;
+    f->told[trouble]++;
     (void)snprintf(f->sentence, sizeof(f->sentence), "%s", sentence);
     pthread_mutex_unlock(&f->lock);
 }
@@ -909,26 +909,26 @@ static void test_trouble_is_told(void **state)
     assert_int_equal(open_store(&f), 0);
     assert_int_equal(create(&f, 0), 0);
     assert_int_equal(commit(&f), 0);
-    assert_int_equal(f.told, 0);
+    assert_int_equal(f.told[TROUBLE_BROKEN], 0);
     fakedisk_fail(f.disk, CALL_COMMIT, 0, ERR_IO, true);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(f.store->ops->checkpoint(f.store), ERR_IO);
-        assert_int_equal(f.told, 1);
+        assert_int_equal(f.told[TROUBLE_BROKEN], 1);
     }
     assert_non_null(strstr(f.sentence, f.dir));
     fakedisk_fail(f.disk, CALL_COMMIT, 0, ERR_NOSPC, false);
     assert_int_equal(f.store->ops->checkpoint(f.store), ERR_NOSPC);
-    assert_int_equal(f.told, 2);
+    assert_int_equal(f.told[TROUBLE_BROKEN], 2);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(f.store->ops->checkpoint(f.store), 0);
-        assert_int_equal(f.told, 3);
+        assert_int_equal(f.told[TROUBLE_OVER], 1);
     }
     assert_non_null(strstr(f.sentence, "again"));
     fakedisk_fail(f.disk, CALL_FDATASYNC, 0, ERR_IO, true);
     assert_int_equal(append(&f, 0, 5), 0);
     assert_int_equal(f.store->ops->commit(f.store), ERR_FAILED);
     assert_int_equal(f.store->ops->commit(f.store), ERR_FAILED);
-    assert_int_equal(f.told, 4);
+    assert_int_equal(f.told[TROUBLE_BROKEN], 3);
     assert_non_null(strstr(f.sentence, "restart"));
     fixture_finish(&f);
 }

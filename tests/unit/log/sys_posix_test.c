@@ -188,6 +188,9 @@ static void test_clock_and_random(void **state)
     assert_true(s.now_ms(NULL) > 1700000000000);
     uint64_t before = s.mono_ms(NULL);
     assert_true(s.mono_ms(NULL) >= before);
+    uint64_t before_us = s.mono_us(NULL);
+    assert_true(s.mono_us(NULL) >= before_us);
+    assert_true(before_us / 1000 - before < 60000);
     char a[32] = {0};
     char b[32] = {0};
     s.random(NULL, a, sizeof(a));

@@ -44,6 +44,31 @@ static void test_staged_is_not_written(void **state)
     fixture_finish(&f);
 }
 
+/* Batches and their records are counted once they are durable; what waits is told apart. */
+static void test_stats(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct wal_stats stats;
+    fixture_init(&f, 1);
+    reopen(&f, 0);
+    write_records(&f, 6, 3);
+    assert_int_equal(stage_next(&f), 0);
+    wal_get_stats(f.wal, &stats);
+    assert_int_equal(histogram_count_to(&stats.commit_records, 2), 2);
+    assert_int_equal(stats.commit_records.sum, 6);
+    assert_int_equal(histogram_count_to(&stats.commit_us, HISTOGRAM_BOUNDS), 2);
+    assert_int_equal(stats.written_bytes, wal_durable(f.wal));
+    assert_int_equal(stats.staged_bytes, f.wal->next - wal_durable(f.wal));
+    assert_int_equal(stats.file_bytes, fakedisk_used(f.disk));
+    fakedisk_fail(f.disk, CALL_FDATASYNC, 0, ERR_IO, true);
+    assert_int_equal(commit(&f), ERR_FAILED);
+    wal_get_stats(f.wal, &stats);
+    assert_int_equal(stats.commit_records.sum, 6);
+    assert_int_equal(histogram_count_to(&stats.commit_us, HISTOGRAM_BOUNDS), 2);
+    fixture_finish(&f);
+}
+
 /* One notice per batch, after the durable position moved. */
 static void test_one_notice_per_batch(void **state)
 {
@@ -517,6 +542,7 @@ int main(void)
         cmocka_unit_test(test_drop_spares),
         cmocka_unit_test(test_reads_back),
         cmocka_unit_test(test_staged_is_not_written),
+        cmocka_unit_test(test_stats),
         cmocka_unit_test(test_one_notice_per_batch),
         cmocka_unit_test(test_power_loss_anywhere),
         cmocka_unit_test(test_fault_in_any_call),

@@ -108,6 +108,12 @@ static int fake_close(struct store *s, bool checkpoint)
     return 0;
 }
 
+static void fake_stats(struct store *s, struct store_stats *ret_stats)
+{
+    (void)s;
+    *ret_stats = (struct store_stats){0};
+}
+
 /* Lets the log fail and gives notice. */
 static inline void fake_break(void)
 {
@@ -128,6 +134,7 @@ int local_store_open(const struct store_config *config, const struct store_event
         .expired = fake_expired,
         .commit = fake_commit,
         .checkpoint = fake_checkpoint,
+        .stats = fake_stats,
         .close = fake_close,
     };
     (void)config;

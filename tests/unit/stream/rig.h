@@ -44,6 +44,12 @@ static uint64_t rig_mono(void *context)
     return rig_mono_ms;
 }
 
+static uint64_t rig_micros(void *context)
+{
+    (void)context;
+    return rig_mono_ms * 1000;
+}
+
 static inline void rig_sleep(uint64_t ms)
 {
     rig_now_ms += (int64_t)ms;
@@ -91,6 +97,7 @@ static inline void rig_open(struct rig *rig)
     sys_posix_init(&rig->sys);
     rig->sys.now_ms = rig_now;
     rig->sys.mono_ms = rig_mono;
+    rig->sys.mono_us = rig_micros;
     assert_int_equal(pool_create(0, &rig->pool), 0);
     rig->config = (struct engine_config){
         .store = {.dir = rig->dir,

@@ -130,6 +130,7 @@ static void test_eviction(void **state)
     housekeep();
     assert_int_equal(stats().streams_loaded, 0);
     assert_int_equal(stats().cache_bytes, 0);
+    assert_int_equal(stats().evicted, 2);
     rig_expect(&rig, "b", "aaabbb");
     assert_int_equal(stats().streams_loaded, 2);
     assert_int_equal(rig_post_body(&rig, "a", TEXT, "!"), 0);
