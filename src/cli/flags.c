@@ -1,15 +1,18 @@
-/* One pass over the table for defaults and environment, one over the arguments. */
+/* One pass over the table for the defaults, one for the environment, one over the arguments. */
 #include "cli/flags.h"
 
 #include "base/limits.h"
 #include "base/number.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
-#define NAME_BYTES_MAX  64
-#define BOUND_BYTES_MAX 32
-#define NEAR_EDITS_MAX  3 /* a name further off is no slip of the fingers */
+#define NAME_BYTES_MAX   64
+#define BOUND_BYTES_MAX  32
+#define NEAR_EDITS_MAX   3 /* a name further off is no slip of the fingers */
+#define SOURCE_BYTES_MAX 200
+#define ENV_PREFIX       "ARBE_"
 
 static void *place_of(const struct flag *flag, void *settings)
 {
@@ -125,11 +128,12 @@ static int set_switch(const struct flag *flag, void *settings, const char *sourc
     return 0;
 }
 
-int flags_set(const struct flag *flag, void *settings, const char *source, const char *text,
-              struct errmsg *msg)
+static int set_value(const struct flag *flag, void *settings, const char *source, const char *text,
+                     struct errmsg *msg)
 {
     switch (flag->kind) {
     case FLAG_TEXT:
+    case FLAG_CONFIG:
         if (text[0] == '\0') {
             return err_set(msg, ERR_INVALID, "%s: an empty value is not good: it takes %s", source,
                            flag->hint);
@@ -143,6 +147,7 @@ int flags_set(const struct flag *flag, void *settings, const char *source, const
     case FLAG_CHOICE:
         return set_choice(flag, settings, source, text, msg);
     case FLAG_SWITCH:
+    case FLAG_ACTION:
         return set_switch(flag, settings, source, text, msg);
     }
     return err_set(msg, ERR_INVALID, "%s: unknown kind of flag", source);
@@ -150,7 +155,7 @@ int flags_set(const struct flag *flag, void *settings, const char *source, const
 
 static void env_name_of(const struct flag *flag, char out[static NAME_BYTES_MAX])
 {
-    (void)snprintf(out, NAME_BYTES_MAX, "ARBE_%s", flag->name);
+    (void)snprintf(out, NAME_BYTES_MAX, ENV_PREFIX "%s", flag->name);
     for (char *c = out; *c != '\0'; c++) {
         if (*c == '-') {
             *c = '_';
@@ -160,28 +165,50 @@ static void env_name_of(const struct flag *flag, char out[static NAME_BYTES_MAX]
     }
 }
 
-/* Defaults, then what the environment says. */
-static int set_before_arguments(const struct flag *flags, size_t count, void *settings,
-                                flags_env_fn env, struct errmsg *msg)
+static int set(const struct flag_table *table, const struct flag *flag, const char *text,
+               struct flag_origin origin, const char *source, struct errmsg *msg)
 {
-    for (size_t i = 0; i < count; i++) {
-        char name[NAME_BYTES_MAX];
+    int code = set_value(flag, table->settings, source, text, msg);
 
-        env_name_of(&flags[i], name);
-        const char *text = env(name);
-        const char *source = name;
+    if (code == 0 && table->origins != NULL) {
+        table->origins[flag - table->flags] = origin;
+    }
+    return code;
+}
 
-        if (text == NULL) {
-            text = flags[i].fallback;
-            source = flags[i].name;
-        }
-        int code = text == NULL ? 0 : flags_set(&flags[i], settings, source, text, msg);
+int flags_set_defaults(const struct flag_table *table, struct errmsg *msg)
+{
+    const struct flag_origin origin = {FLAG_FROM_DEFAULT, 0};
+    int code = 0;
 
-        if (code != 0) {
-            return code;
+    for (size_t i = 0; code == 0 && i < table->count; i++) {
+        const struct flag *flag = &table->flags[i];
+
+        if (flag->fallback != NULL) {
+            code = set(table, flag, flag->fallback, origin, flag->name, msg);
+        } else if (table->origins != NULL) {
+            table->origins[i] = origin;
         }
     }
-    return 0;
+    return code;
+}
+
+int flags_set_environment(const struct flag_table *table, flags_env_fn env, struct errmsg *msg)
+{
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < table->count; i++) {
+        char name[NAME_BYTES_MAX];
+
+        env_name_of(&table->flags[i], name);
+        const char *text = table->flags[i].kind == FLAG_ACTION ? NULL : env(name);
+
+        if (text != NULL) {
+            code = set(table, &table->flags[i], text,
+                       (struct flag_origin){FLAG_FROM_ENVIRONMENT, 0}, name, msg);
+        }
+    }
+    return code;
 }
 
 static size_t min_size(size_t a, size_t b)
@@ -215,58 +242,143 @@ static size_t edits(struct slice a, struct slice b)
     return row[b.len];
 }
 
-static int unknown(const struct flag *flags, size_t count, struct slice name, struct errmsg *msg)
+/* The flag whose name is nearest to `name`; NULL when none is near. */
+static const struct flag *nearest(const struct flag_table *table, struct slice name,
+                                  size_t edits_max)
 {
-    const struct flag *nearest = NULL;
-    size_t least = NEAR_EDITS_MAX + 1;
+    const struct flag *found = NULL;
+    size_t least = edits_max + 1;
 
-    for (size_t i = 0; i < count; i++) {
-        size_t distance = edits(name, slice_of(flags[i].name));
+    for (size_t i = 0; i < table->count; i++) {
+        size_t distance = edits(name, slice_of(table->flags[i].name));
 
         if (distance < least) {
             least = distance;
-            nearest = &flags[i];
+            found = &table->flags[i];
         }
     }
-    int len = name.len > 40 ? 40 : (int)name.len;
-
-    if (nearest == NULL) {
-        return err_set(msg, ERR_INVALID, "there is no flag --%.*s; --help lists them all", len,
-                       name.ptr);
-    }
-    return err_set(msg, ERR_INVALID, "there is no flag --%.*s; did you mean --%s?", len, name.ptr,
-                   nearest->name);
+    return found;
 }
 
-static const struct flag *find(const struct flag *flags, size_t count, struct slice name)
+static int length_shown(struct slice name)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (slice_equal(name, slice_of(flags[i].name))) {
-            return &flags[i];
+    return name.len > 40 ? 40 : (int)name.len;
+}
+
+static int unknown(const struct flag_table *table, struct slice name, struct errmsg *msg)
+{
+    const struct flag *near = nearest(table, name, NEAR_EDITS_MAX);
+
+    if (near == NULL) {
+        return err_set(msg, ERR_INVALID, "there is no flag --%.*s; --help lists them all",
+                       length_shown(name), name.ptr);
+    }
+    return err_set(msg, ERR_INVALID, "there is no flag --%.*s; did you mean --%s?",
+                   length_shown(name), name.ptr, near->name);
+}
+
+static const struct flag *find(const struct flag_table *table, struct slice name)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        if (slice_equal(name, slice_of(table->flags[i].name))) {
+            return &table->flags[i];
         }
     }
     return NULL;
 }
 
+int flags_set_named(const struct flag_table *table, struct slice name, const char *text,
+                    struct flag_origin origin, const char *source, struct errmsg *msg)
+{
+    const struct flag *flag = find(table, name);
+
+    if (flag != NULL && !flags_is_setting(flag)) {
+        return err_set(msg, ERR_INVALID, "%s: %s cannot stand in a file, only on the command line",
+                       source, flag->name);
+    }
+    if (flag != NULL) {
+        char where[SOURCE_BYTES_MAX];
+
+        (void)snprintf(where, sizeof(where), "%s: %s", source, flag->name);
+        return set(table, flag, text, origin, where, msg);
+    }
+    const struct flag *near = nearest(table, name, NEAR_EDITS_MAX);
+
+    if (near == NULL) {
+        return err_set(msg, ERR_INVALID, "%s: there is no setting \"%.*s\"", source,
+                       length_shown(name), name.ptr);
+    }
+    return err_set(msg, ERR_INVALID, "%s: there is no setting \"%.*s\"; did you mean \"%s\"?",
+                   source, length_shown(name), name.ptr, near->name);
+}
+
+/* The name of a flag that a variable's name stands for: ARBE_READ_PAGE is read-page. Empty when it
+ * is longer than any. */
+static struct slice flag_name_of(struct slice variable, char out[static NAME_BYTES_MAX])
+{
+    const size_t prefix = sizeof(ENV_PREFIX) - 1;
+    size_t len = variable.len - prefix;
+
+    if (len >= NAME_BYTES_MAX) {
+        return SLICE("");
+    }
+    for (size_t i = 0; i < len; i++) {
+        char c = variable.ptr[prefix + i];
+
+        if (c >= 'A' && c <= 'Z') {
+            c = (char)(c - 'A' + 'a');
+        }
+        out[i] = c == '_' ? '-' : c;
+    }
+    return (struct slice){out, len};
+}
+
+int flags_check_environment(const struct flag_table *table, char *const *environment,
+                            struct errmsg *msg)
+{
+    for (char *const *entry = environment; *entry != NULL; entry++) {
+        char memory[NAME_BYTES_MAX];
+        struct slice rest = slice_of(*entry);
+        struct slice variable;
+
+        if (!slice_starts_with(rest, SLICE(ENV_PREFIX)) || !slice_split(&rest, '=', &variable)) {
+            continue;
+        }
+        struct slice name = flag_name_of(variable, memory);
+        /* A short name is near to any other short one. */
+        size_t edits_max = name.len / 3 < NEAR_EDITS_MAX ? name.len / 3 : NEAR_EDITS_MAX;
+        const struct flag *near = nearest(table, name, edits_max);
+
+        if (near != NULL && !slice_equal(name, slice_of(near->name))) {
+            char wanted[NAME_BYTES_MAX];
+
+            env_name_of(near, wanted);
+            return err_set(msg, ERR_INVALID,
+                           "the variable %.*s sets nothing; did you mean %s? Unset it otherwise",
+                           length_shown(variable), variable.ptr, wanted);
+        }
+    }
+    return 0;
+}
+
 /* Takes the flag at argv[0]: how many arguments it used, or an error. */
-static int take_argument(const struct flag *flags, size_t count, void *settings, int argc,
-                         char **argv, struct errmsg *msg)
+static int take_argument(const struct flag_table *table, int argc, char **argv, struct errmsg *msg)
 {
     char source[NAME_BYTES_MAX];
     struct slice rest = slice_of(argv[0] + 2);
     struct slice name;
 
     (void)slice_split(&rest, '=', &name); /* an empty argument names an empty flag */
-    const struct flag *flag = find(flags, count, name);
+    const struct flag *flag = find(table, name);
 
     if (flag == NULL) {
-        return unknown(flags, count, name, msg);
+        return unknown(table, name, msg);
     }
     (void)snprintf(source, sizeof(source), "--%s", flag->name);
     int used = 1;
     const char *value = rest.ptr; /* ends where the argument ends */
 
-    if (value == NULL && flag->kind == FLAG_SWITCH) {
+    if (value == NULL && (flag->kind == FLAG_SWITCH || flag->kind == FLAG_ACTION)) {
         value = "1";
     } else if (value == NULL) {
         if (argc < 2) {
@@ -275,29 +387,77 @@ static int take_argument(const struct flag *flags, size_t count, void *settings,
         value = argv[1];
         used = 2;
     }
-    int code = flags_set(flag, settings, source, value, msg);
+    int code = set(table, flag, value, (struct flag_origin){FLAG_FROM_ARGUMENT, 0}, source, msg);
 
     return code == 0 ? used : code;
 }
 
-int flags_parse(const struct flag *flags, size_t count, void *settings, int argc, char **argv,
-                flags_env_fn env, struct errmsg *msg)
+int flags_set_arguments(const struct flag_table *table, int argc, char **argv, struct errmsg *msg)
 {
-    int code = set_before_arguments(flags, count, settings, env, msg);
-
-    for (int i = 0; code == 0 && i < argc;) {
+    for (int i = 0; i < argc;) {
         if (strncmp(argv[i], "--", 2) != 0) {
             return err_set(msg, ERR_INVALID, "\"%.40s\" is not expected here: flags begin with --",
                            argv[i]);
         }
-        int used = take_argument(flags, count, settings, argc - i, argv + i, msg);
+        int used = take_argument(table, argc - i, argv + i, msg);
 
         if (used < 0) {
             return used;
         }
         i += used;
     }
-    return code;
+    return 0;
+}
+
+int flags_parse(const struct flag_table *table, int argc, char **argv, flags_env_fn env,
+                struct errmsg *msg)
+{
+    int code = flags_set_defaults(table, msg);
+
+    if (code == 0) {
+        code = flags_set_environment(table, env, msg);
+    }
+    return code == 0 ? flags_set_arguments(table, argc, argv, msg) : code;
+}
+
+bool flags_is_setting(const struct flag *flag)
+{
+    return flag->kind != FLAG_CONFIG && flag->kind != FLAG_ACTION;
+}
+
+static void format_choice(const struct flag *flag, uint64_t value, struct buf *out)
+{
+    struct slice rest = slice_of(flag->choices);
+    struct slice choice = SLICE("");
+
+    for (uint64_t i = 0; i <= value; i++) {
+        bool there = slice_split(&rest, '|', &choice);
+        assert(there);
+    }
+    buf_append(out, choice);
+}
+
+void flags_format(const struct flag *flag, const void *settings, struct buf *out)
+{
+    const char *place = (const char *)settings + flag->at;
+    char text[BOUND_BYTES_MAX];
+    const char *words;
+    uint64_t value;
+
+    if (flag->kind == FLAG_TEXT) {
+        memcpy(&words, place, sizeof(words));
+        buf_append(out, words == NULL ? SLICE("") : slice_of(words));
+        return;
+    }
+    memcpy(&value, place, sizeof(value));
+    if (flag->kind == FLAG_CHOICE) {
+        format_choice(flag, value, out);
+    } else if (flag->kind == FLAG_SWITCH) {
+        buf_append(out, value ? SLICE("true") : SLICE("false"));
+    } else if (value != 0 || flag->fallback != NULL) {
+        format_bound(flag, text, value);
+        buf_append(out, slice_of(text));
+    }
 }
 
 void flags_print_help(const struct flag *flags, size_t count, FILE *out)

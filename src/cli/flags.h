@@ -1,12 +1,15 @@
-/* Flags from a table: the command line first, then the environment, then the default. Each flag
- * exists once, with its name, what it takes, what it may be, and its line of help; a
- * configuration file can use the same table through flags_set. Values of kind FLAG_TEXT borrow
- * from where they came. */
+/* Flags from a table: defaults, then a configuration file (config_file.h), then the environment,
+ * then the command line, each stronger than the ones before. Each flag exists once, with its name,
+ * what it takes, what it may be, and its line of help. Values of kind FLAG_TEXT borrow from where
+ * they came. */
 #ifndef ARBE_CLI_FLAGS_H
 #define ARBE_CLI_FLAGS_H
 
+#include "base/buf.h"
 #include "base/err.h"
+#include "base/slice.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +21,8 @@ enum flag_kind {
     FLAG_DURATION, /* uint64_t: milliseconds */
     FLAG_CHOICE,   /* uint64_t: index into choices */
     FLAG_SWITCH,   /* uint64_t: 1 when given; takes no value on the command line */
+    FLAG_CONFIG,   /* const char *: the configuration file, which cannot name another */
+    FLAG_ACTION,   /* uint64_t: a switch for the command line only: something else to do */
 };
 
 struct flag {
@@ -32,17 +37,58 @@ struct flag {
     uint64_t max; /* likewise */
 };
 
+/* Where a value came from. */
+enum flag_source {
+    FLAG_FROM_DEFAULT,
+    FLAG_FROM_FILE,
+    FLAG_FROM_ENVIRONMENT,
+    FLAG_FROM_ARGUMENT,
+};
+
+struct flag_origin {
+    enum flag_source source;
+    unsigned line; /* of the file */
+};
+
+/* A table and what it fills. */
+struct flag_table {
+    const struct flag *flags;
+    size_t count;
+    void *settings;
+    struct flag_origin *origins; /* `count` of them, for those who want to know; or NULL */
+};
+
 /* What looks a name up in the environment: getenv, or a test's own. */
 typedef char *(*flags_env_fn)(const char *name);
 
-/* Fills `settings` from defaults, environment (ARBE_ and the name in capitals, '-' as '_') and
- * arguments. ERR_INVALID with a sentence that names flag, value and what would be accepted. */
-int flags_parse(const struct flag *flags, size_t count, void *settings, int argc, char **argv,
-                flags_env_fn env, struct errmsg *msg) MUST_USE;
+/* Fill the settings from the defaults; from the environment (ARBE_ and the name in capitals, '-' as
+ * '_'); from arguments. ERR_INVALID with a sentence that names flag, value and what would be
+ * accepted. */
+int flags_set_defaults(const struct flag_table *table, struct errmsg *msg) MUST_USE;
+int flags_set_environment(const struct flag_table *table, flags_env_fn env,
+                          struct errmsg *msg) MUST_USE;
+int flags_set_arguments(const struct flag_table *table, int argc, char **argv,
+                        struct errmsg *msg) MUST_USE;
 
-/* Sets one flag to `text`; `source` is how the user knows it ("--listen", "ARBE_LISTEN"). */
-int flags_set(const struct flag *flag, void *settings, const char *source, const char *text,
-              struct errmsg *msg) MUST_USE;
+/* The three in that order. */
+int flags_parse(const struct flag_table *table, int argc, char **argv, flags_env_fn env,
+                struct errmsg *msg) MUST_USE;
+
+/* Refuses a variable of `environment` (as environ) that looks like a misspelt flag: what was
+ * meant to close a server must not leave it open. Others beginning with ARBE_ are not ours. */
+int flags_check_environment(const struct flag_table *table, char *const *environment,
+                            struct errmsg *msg) MUST_USE;
+
+/* Sets the flag that a line of a configuration file names; `source` is how the user knows the line,
+ * such as "FILE:12". ERR_INVALID for an unknown name too, with the nearest one. */
+int flags_set_named(const struct flag_table *table, struct slice name, const char *text,
+                    struct flag_origin origin, const char *source, struct errmsg *msg) MUST_USE;
+
+/* Whether a configuration file may hold the flag. */
+bool flags_is_setting(const struct flag *flag);
+
+/* Appends the value of a flag as flags_set_named takes it; nothing for one that is not set. */
+void flags_format(const struct flag *flag, const void *settings, struct buf *out);
 
 /* Prints a line or two for each flag. */
 void flags_print_help(const struct flag *flags, size_t count, FILE *out);

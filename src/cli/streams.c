@@ -1,5 +1,6 @@
 /* arbe streams: flags to a server's configuration, then the server. */
 #include "cli/command.h"
+#include "cli/config_file.h"
 #include "cli/flags.h"
 #include "cli/secret.h"
 #include "cli/tool.h"
@@ -22,6 +23,7 @@
 #define DAY_MS              (24ull * 3600 * 1000)
 
 struct settings {
+    const char *config;
     const char *listen;
     const char *data;
     const char *secret_file;
@@ -30,6 +32,7 @@ struct settings {
     uint64_t durability; /* an enum durability: the choices stand in its order */
     uint64_t log_format; /* an enum logger_format, likewise */
     uint64_t insecure;
+    uint64_t print_config;
     uint64_t workers;     /* 0: as many as there are cores */
     uint64_t connections; /* 0: what the descriptors allow */
     uint64_t long_poll_timeout_ms;
@@ -45,6 +48,10 @@ struct settings {
 #define AT(field) offsetof(struct settings, field)
 
 static const struct flag flags[] = {
+    {"config", "FILE", NULL, "file with lines of name = value, named as these flags", NULL,
+     FLAG_CONFIG, AT(config), 0, 0},
+    {"print-config", NULL, NULL, "print the settings in force as such a file, and end", NULL,
+     FLAG_ACTION, AT(print_config), 0, 0},
     {"listen", "HOST:PORT", "127.0.0.1:4437", "address to listen on; port 0 picks one", NULL,
      FLAG_TEXT, AT(listen), 0, 0},
     {"data", "DIR", "./data", "data directory, made when missing", NULL, FLAG_TEXT, AT(data), 0, 0},
@@ -85,9 +92,12 @@ static const struct flag flags[] = {
 
 static void print_help(void)
 {
-    (void)printf("Usage: arbe streams [FLAG...]\n\n"
-                 "Serves durable streams under /v1/stream/ from a data directory. SIGTERM ends it\n"
-                 "cleanly. Each flag may also stand in the environment: --data as ARBE_DATA.\n\n");
+    (void)printf(
+        "Usage: arbe streams [FLAG...]\n\n"
+        "Serves durable streams under /v1/stream/ from a data directory. SIGTERM ends it\n"
+        "cleanly. A flag may also stand in the environment, --data as ARBE_DATA, or in the\n"
+        "file that --config names, as data = DIR; the command line is stronger than the\n"
+        "environment, which is stronger than the file.\n\n");
     flags_print_help(flags, ARRAY_COUNT(flags), stdout);
     (void)printf("\nTools for a data directory, each with --help:\n");
     tool_print_all();
@@ -268,6 +278,12 @@ static int usage(const struct errmsg *msg)
     return COMMAND_USAGE;
 }
 
+static int failed(const struct errmsg *msg)
+{
+    (void)fprintf(stderr, "arbe streams: %s\n", msg->text);
+    return COMMAND_FAILED;
+}
+
 static int run(const struct settings *settings, struct serve_config *config, struct errmsg *msg)
 {
     char secret[SECRET_BYTES_MAX];
@@ -275,8 +291,7 @@ static int run(const struct settings *settings, struct serve_config *config, str
 
     if (settings->secret_file != NULL &&
         secret_read(settings->secret_file, secret, &config->secret, msg) != 0) {
-        (void)fprintf(stderr, "arbe streams: %s\n", msg->text);
-        return COMMAND_FAILED;
+        return failed(msg);
     }
     if (settings->public_url != NULL) {
         (void)snprintf(url, sizeof(url), "%s", settings->public_url);
@@ -288,16 +303,113 @@ static int run(const struct settings *settings, struct serve_config *config, str
     if (code == 0) {
         return COMMAND_GOOD;
     }
-    if (msg->text[0] != '\0') {
-        (void)fprintf(stderr, "arbe streams: %s\n", msg->text);
+    return msg->text[0] == '\0' ? COMMAND_FAILED : failed(msg);
+}
+
+/* What the settings came from; they borrow from it. */
+struct sources {
+    char *file; /* owned; NULL: no configuration file */
+    struct flag_origin origins[ARRAY_COUNT(flags)];
+};
+
+static int load(struct settings *settings, struct sources *sources, int argc, char **argv,
+                struct errmsg *msg)
+{
+    const struct flag_table table = {flags, ARRAY_COUNT(flags), settings, sources->origins};
+    int code = flags_check_environment(&table, environ, msg);
+
+    if (code == 0) {
+        code = flags_parse(&table, argc, argv, getenv, msg);
     }
-    return COMMAND_FAILED;
+    if (code != 0 || settings->config == NULL) {
+        return code;
+    }
+    /* Once more from the weakest on: the file stands below what named it. */
+    const char *path = settings->config;
+
+    code = config_file_read(path, &sources->file, msg);
+    if (code != 0) {
+        return code;
+    }
+    *settings = (struct settings){.config = NULL};
+    code = flags_set_defaults(&table, msg);
+    if (code == 0) {
+        code = config_file_apply(path, sources->file, &table, msg);
+    }
+    if (code == 0) {
+        code = flags_set_environment(&table, getenv, msg);
+    }
+    return code == 0 ? flags_set_arguments(&table, argc, argv, msg) : code;
+}
+
+static void format_origin(struct buf *out, const struct flag_origin *origin, const char *path)
+{
+    switch (origin->source) {
+    case FLAG_FROM_DEFAULT:
+        break;
+    case FLAG_FROM_FILE:
+        buf_append_format(out, "# from %s:%u\n", path, origin->line);
+        break;
+    case FLAG_FROM_ENVIRONMENT:
+        buf_append(out, SLICE("# from the environment\n"));
+        break;
+    case FLAG_FROM_ARGUMENT:
+        buf_append(out, SLICE("# from the command line\n"));
+        break;
+    }
+}
+
+/* As a configuration file, where what is not set is a comment. */
+static int print_config(const struct settings *settings, const struct sources *sources)
+{
+    struct buf out;
+
+    buf_init(&out, CONFIG_FILE_BYTES_MAX);
+    for (size_t i = 0; i < ARRAY_COUNT(flags); i++) {
+        const struct flag *flag = &flags[i];
+
+        if (!flags_is_setting(flag)) {
+            continue;
+        }
+        size_t start = out.len;
+
+        format_origin(&out, &sources->origins[i], settings->config);
+        buf_append_format(&out, "%s = ", flag->name);
+        size_t value = out.len;
+
+        flags_format(flag, settings, &out);
+        if (out.len == value) {
+            out.len = start;
+            buf_append_format(&out, "# %s =", flag->name);
+        }
+        buf_append_char(&out, '\n');
+    }
+    bool good = !out.failed && fwrite(out.ptr, 1, out.len, stdout) == out.len;
+
+    buf_finish(&out);
+    return fflush(stdout) == 0 && good ? COMMAND_GOOD : COMMAND_FAILED;
+}
+
+static int with_settings(const struct settings *settings, const struct sources *sources)
+{
+    struct serve_config config = {.listen = NULL};
+    struct errmsg msg = {{0}};
+
+    if (check(settings, &msg) != 0 ||
+        choose_connections(settings, &config.connection_count_max, &msg) != 0) {
+        return usage(&msg);
+    }
+    if (settings->print_config) {
+        return print_config(settings, sources);
+    }
+    fill(settings, &config);
+    return run(settings, &config, &msg);
 }
 
 int command_streams(int argc, char **argv)
 {
-    struct settings settings = {.listen = NULL};
-    struct serve_config config = {.listen = NULL};
+    struct settings settings = {.config = NULL};
+    struct sources sources = {.file = NULL};
     struct errmsg msg = {{0}};
 
     if (argc > 0 && tool_is_named(argv[0])) {
@@ -307,11 +419,11 @@ int command_streams(int argc, char **argv)
         print_help();
         return fflush(stdout) == 0 ? COMMAND_GOOD : COMMAND_FAILED;
     }
-    if (flags_parse(flags, ARRAY_COUNT(flags), &settings, argc, argv, getenv, &msg) != 0 ||
-        check(&settings, &msg) != 0 ||
-        choose_connections(&settings, &config.connection_count_max, &msg) != 0) {
-        return usage(&msg);
-    }
-    fill(&settings, &config);
-    return run(&settings, &config, &msg);
+    int code = load(&settings, &sources, argc, argv, &msg);
+    int ended = code == ERR_IO || code == ERR_NOMEM ? failed(&msg)
+                : code != 0                         ? usage(&msg)
+                                                    : with_settings(&settings, &sources);
+
+    free(sources.file);
+    return ended;
 }

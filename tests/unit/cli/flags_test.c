@@ -10,6 +10,8 @@ struct settings {
     uint64_t timeout;
     uint64_t mode;
     uint64_t loud;
+    const char *config;
+    uint64_t act;
 };
 
 #define AT(field) offsetof(struct settings, field)
@@ -21,6 +23,8 @@ static const struct flag flags[] = {
     {"time-out", "TIME", "30s", "time", NULL, FLAG_DURATION, AT(timeout), 1, 3600000},
     {"mode", "a|bc", "a", "word", "a|bc", FLAG_CHOICE, AT(mode), 0, 0},
     {"loud", NULL, NULL, "switch", NULL, FLAG_SWITCH, AT(loud), 0, 0},
+    {"config", "FILE", NULL, "file", NULL, FLAG_CONFIG, AT(config), 0, 0},
+    {"act", NULL, NULL, "something else", NULL, FLAG_ACTION, AT(act), 0, 0},
 };
 
 static char *no_env(const char *name)
@@ -59,7 +63,9 @@ static int parse(struct settings *settings, flags_env_fn env, struct errmsg *msg
     *settings = (struct settings){.count = 0};
     (void)snprintf(memory[0], sizeof(memory[0]), "%s", a == NULL ? "" : a);
     (void)snprintf(memory[1], sizeof(memory[1]), "%s", b == NULL ? "" : b);
-    return flags_parse(flags, ARRAY_COUNT(flags), settings, argc, argv, env, msg);
+    const struct flag_table table = {flags, ARRAY_COUNT(flags), settings, NULL};
+
+    return flags_parse(&table, argc, argv, env, msg);
 }
 
 /* Nothing given: the defaults, and zero where there is none. */
@@ -165,12 +171,79 @@ static void wants_value(void **state)
     assert_non_null(strstr(msg.text, "--count needs a value: N"));
 }
 
+/* The origin of a value is that of the strongest source. */
+static void tells_origins(void **state)
+{
+    char argument[] = "--time-out=40s";
+    char *argv[] = {argument};
+    struct flag_origin origins[ARRAY_COUNT(flags)];
+    struct settings s = {.count = 0};
+    const struct flag_table table = {flags, ARRAY_COUNT(flags), &s, origins};
+    struct errmsg msg;
+
+    (void)state;
+    assert_int_equal(flags_parse(&table, 1, argv, some_env, &msg), 0);
+    assert_int_equal(origins[0].source, FLAG_FROM_ENVIRONMENT);
+    assert_int_equal(origins[1].source, FLAG_FROM_DEFAULT);
+    assert_int_equal(origins[3].source, FLAG_FROM_ARGUMENT);
+}
+
+static int check_environment(const char *a, struct errmsg *msg)
+{
+    char memory[2][64] = {"", "HOME=/"};
+    char *environment[] = {memory[1], memory[0], NULL};
+    struct settings s;
+    const struct flag_table table = {flags, ARRAY_COUNT(flags), &s, NULL};
+
+    (void)snprintf(memory[0], sizeof(memory[0]), "%s", a);
+    return flags_check_environment(&table, environment, msg);
+}
+
+/* A slip is told; what is far from every flag, or is one, is not. */
+static void knows_misspelt_variables(void **state)
+{
+    struct errmsg msg;
+
+    (void)state;
+    assert_int_equal(check_environment("ARBE_DATADIR=x", &msg), ERR_INVALID);
+    assert_non_null(strstr(msg.text, "ARBE_DATADIR"));
+    assert_non_null(strstr(msg.text, "did you mean ARBE_DATA_DIR?"));
+    assert_int_equal(check_environment("ARBE_TIMEOUT=x", &msg), ERR_INVALID);
+    assert_int_equal(check_environment("ARBE_CUONT=x", &msg), 0);
+    assert_int_equal(check_environment("ARBE_TIME_OUT=x", &msg), 0);
+    assert_int_equal(check_environment("ARBE_URL=x", &msg), 0);
+    assert_int_equal(check_environment("ARBE_=x", &msg), 0);
+    assert_int_equal(check_environment("ARBE_COUNT", &msg), 0);
+    assert_int_equal(check_environment("ARBEITEN=x", &msg), 0);
+}
+
+/* What is printed is what would be read. */
+static void formats_values(void **state)
+{
+    const char *wanted[] = {"./data", "", "4MiB", "30s", "bc", "true"};
+    struct settings s;
+    struct errmsg msg;
+
+    (void)state;
+    assert_int_equal(parse(&s, no_env, &msg, "--mode=bc", "--loud"), 0);
+    for (size_t i = 0; i < ARRAY_COUNT(wanted); i++) {
+        char memory[64];
+        struct buf out;
+
+        buf_init_fixed(&out, memory, sizeof(memory));
+        flags_format(&flags[i], &s, &out);
+        assert_true(slice_equal(buf_slice(&out), slice_of(wanted[i])));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(uses_defaults),     cmocka_unit_test(takes_values),
         cmocka_unit_test(reads_environment), cmocka_unit_test(refuses_values),
         cmocka_unit_test(suggests),          cmocka_unit_test(wants_value),
+        cmocka_unit_test(tells_origins),     cmocka_unit_test(knows_misspelt_variables),
+        cmocka_unit_test(formats_values),
     };
 
     return UNIT_RUN(tests);
