@@ -43,10 +43,9 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
-#include "base/crc32c.h"
 #include "base/limits.h"
+#include "log/walk.h"
 
-#define READ_BYTES   MIB        /* of the log at once */
 #define SEARCH_BYTES (16 * MIB) /* behind damage, for the next whole record */
 
 /* The files of the directory, by name. */
@@ -238,81 +237,11 @@ int recovery_scan(struct recovery *r, struct errmsg *msg)
     return set_rest_aside(r, &found, msg);
 }
 
-/* A window over the log that holds a whole record at a time. */
-struct window {
-    struct chain *chain;
-    char *bytes;   /* owned */
-    size_t cap;    /* of bytes */
-    log_pos start; /* position of bytes[0] */
-    size_t len;    /* bytes read */
-    int error;     /* what ended a read */
-};
-
-/* The `len` bytes at `pos`, NULL when the log has not so many or a read failed (error). */
-static const char *window_at(struct window *v, log_pos pos, size_t len)
-{
-    if (pos >= v->start && pos + len <= v->start + v->len) {
-        return v->bytes + (pos - v->start);
-    }
-    if (len > v->cap) {
-        char *bytes = realloc(v->bytes, len);
-        if (!bytes) {
-            v->error = ERR_NOMEM;
-            return NULL;
-        }
-        v->bytes = bytes;
-        v->cap = len;
-    }
-    int64_t n = chain_read(v->chain, pos, v->bytes, v->cap);
-    v->start = pos;
-    v->len = n < 0 ? 0 : (size_t)n;
-    v->error = n < 0 ? (int)n : 0;
-    return v->len >= len ? v->bytes : NULL;
-}
-
-static uint64_t padded(uint64_t bytes)
-{
-    return (bytes + RECORD_ALIGN - 1) / RECORD_ALIGN * RECORD_ALIGN;
-}
-
-/* What the walk carries from record to record. */
-struct walk {
+/* The walk over the records of a recovery. */
+struct replay_walk {
     struct recovery *r;
-    struct window window;
-    log_pos limit;  /* end of the chain */
-    uint32_t epoch; /* of the record before */
+    struct walk log;
 };
-
-/* Proves the record at `pos`. 0 and the record with its end, ERR_CORRUPT when the log ends here, or
- * the error of a read. */
-static int prove(struct walk *k, log_pos pos, struct record *ret_record, log_pos *ret_end)
-{
-    const char *head = window_at(&k->window, pos, RECORD_FRAME_BYTES);
-    if (!head) {
-        return k->window.error ? k->window.error : ERR_CORRUPT;
-    }
-    struct record_frame f;
-    if (record_decode_frame(head, &f) || f.lsn != pos || f.epoch < k->epoch ||
-        f.epoch >= k->r->config->epoch) {
-        return ERR_CORRUPT;
-    }
-    uint64_t total = RECORD_FRAME_BYTES + (uint64_t)f.payload_len;
-    if (padded(total) > k->limit - pos) {
-        return ERR_CORRUPT;
-    }
-    const char *frame = window_at(&k->window, pos, (size_t)total);
-    if (!frame) {
-        return k->window.error ? k->window.error : ERR_CORRUPT;
-    }
-    struct slice payload = {frame + RECORD_FRAME_BYTES, f.payload_len};
-    if (crc32c(0, payload.ptr, payload.len) != f.payload_crc ||
-        record_decode(f.type, f.id, payload, ret_record)) {
-        return ERR_CORRUPT;
-    }
-    k->epoch = f.epoch;
-    *ret_end = pos + padded(total);
-    return 0;
-}
 
 /* The last byte that is not zero, counted from 1; 0: there is none. */
 static size_t last_nonzero(const char *bytes, size_t len)
@@ -332,16 +261,17 @@ static size_t last_nonzero(const char *bytes, size_t len)
 }
 
 /* How far the last byte of the segment at `pos` that is not zero is behind `pos`. */
-static int count_nonzero(struct walk *k, const struct segment *s, log_pos pos, uint64_t *ret_bytes)
+static int count_nonzero(struct replay_walk *k, const struct segment *s, log_pos pos,
+                         uint64_t *ret_bytes)
 {
     uint64_t last = 0;
     log_pos at = pos;
     while (at < segment_end(s)) {
         uint64_t left = segment_end(s) - at;
-        size_t len = left < READ_BYTES ? (size_t)left : READ_BYTES;
-        const char *bytes = window_at(&k->window, at, len);
+        size_t len = left < WALK_READ_BYTES ? (size_t)left : WALK_READ_BYTES;
+        const char *bytes = walk_bytes(&k->log, at, len);
         if (!bytes) {
-            return k->window.error ? k->window.error : ERR_IO;
+            return walk_error(&k->log) ? walk_error(&k->log) : ERR_IO;
         }
         size_t used = last_nonzero(bytes, len);
         last = used > 0 ? at + used - pos : last;
@@ -354,7 +284,7 @@ static int count_nonzero(struct walk *k, const struct segment *s, log_pos pos, u
 /* Tells a torn end from a clean one. A segment that was never recycled is zero behind its records;
  * in a recycled one only a header of this very position, or the rest of one, says that something
  * was begun here. */
-static int count_torn(struct walk *k, log_pos pos)
+static int count_torn(struct replay_walk *k, log_pos pos)
 {
     struct segment *s = chain_find(k->r->chain, pos);
     if (!s) {
@@ -363,25 +293,26 @@ static int count_torn(struct walk *k, log_pos pos)
     if (s->generation == 0) {
         return count_nonzero(k, s, pos, &k->r->report.torn_bytes);
     }
-    const char *head = window_at(&k->window, pos, RECORD_FRAME_BYTES);
+    const char *head = walk_bytes(&k->log, pos, RECORD_FRAME_BYTES);
     if (!head) {
-        return k->window.error;
+        return walk_error(&k->log);
     }
     if (bytes_get_u64(head + 16) == pos) {
-        uint64_t total = padded(RECORD_FRAME_BYTES + (uint64_t)bytes_get_u32(head + 4));
-        k->r->report.torn_bytes = total < k->limit - pos ? total : k->limit - pos;
+        uint64_t total = walk_padded(RECORD_FRAME_BYTES + (uint64_t)bytes_get_u32(head + 4));
+        k->r->report.torn_bytes = total < k->log.limit - pos ? total : k->log.limit - pos;
     }
     return 0;
 }
 
-static int walk_records(struct walk *k, wal_replay_fn replay, void *context, struct errmsg *msg)
+static int walk_records(struct replay_walk *k, wal_replay_fn replay, void *context,
+                        struct errmsg *msg)
 {
     struct recovery *r = k->r;
     log_pos pos = r->config->start;
     for (;;) {
         struct record record;
         log_pos end = pos;
-        int rc = prove(k, pos, &record, &end);
+        int rc = walk_prove(&k->log, pos, &record, &end);
         if (rc == ERR_CORRUPT) {
             break;
         }
@@ -405,7 +336,7 @@ static int walk_records(struct walk *k, wal_replay_fn replay, void *context, str
 
 /* Where the search for stranded records begins: behind the zeros of a clean end, if that is what
  * count_torn saw. */
-static log_pos search_start(const struct walk *k, log_pos pos)
+static log_pos search_start(const struct replay_walk *k, log_pos pos)
 {
     const struct segment *s = chain_find(k->r->chain, pos);
     bool clean = s && s->generation == 0 && k->r->report.torn_bytes == 0;
@@ -414,23 +345,23 @@ static log_pos search_start(const struct walk *k, log_pos pos)
 
 /* Bytes of the record at the end of the log, if its header proves itself and it is the payload that
  * does not; else 0. */
-static uint64_t damaged_bytes(struct walk *k, log_pos pos)
+static uint64_t damaged_bytes(struct replay_walk *k, log_pos pos)
 {
     struct record_frame f;
-    const char *head = window_at(&k->window, pos, RECORD_FRAME_BYTES);
+    const char *head = walk_bytes(&k->log, pos, RECORD_FRAME_BYTES);
     bool proven = head && record_decode_frame(head, &f) == 0 && f.lsn == pos;
-    return proven ? padded(RECORD_FRAME_BYTES + (uint64_t)f.payload_len) : 0;
+    return proven ? walk_padded(RECORD_FRAME_BYTES + (uint64_t)f.payload_len) : 0;
 }
 
 /* Counts the whole records behind the end of the log. *ret_end is behind the last one. */
-static int find_stranded(struct walk *k, log_pos *ret_end)
+static int find_stranded(struct replay_walk *k, log_pos *ret_end)
 {
     log_pos pos = search_start(k, k->r->end);
     log_pos stop = pos + damaged_bytes(k, pos) + SEARCH_BYTES;
-    while (pos < stop && pos + RECORD_FRAME_BYTES <= k->limit) {
+    while (pos < stop && pos + RECORD_FRAME_BYTES <= k->log.limit) {
         struct record record;
         log_pos end = pos + RECORD_ALIGN;
-        int rc = prove(k, pos, &record, &end);
+        int rc = walk_prove(&k->log, pos, &record, &end);
         if (rc == 0) {
             k->r->report.stranded++;
             *ret_end = end;
@@ -459,7 +390,7 @@ static int copy_aside(struct recovery *r, log_pos from, log_pos to)
 }
 
 /* Keeps a copy of what the cut is about to strand for good. *ret_end is behind all that has one. */
-static int keep_stranded(struct walk *k, log_pos *ret_end)
+static int keep_stranded(struct replay_walk *k, log_pos *ret_end)
 {
     struct recovery *r = k->r;
     log_pos end = r->end;
@@ -528,7 +459,7 @@ static int rewrite_headers(struct recovery *r)
 }
 
 /* Writes start..end once more. */
-static int rewrite_records(struct walk *k)
+static int rewrite_records(struct replay_walk *k)
 {
     struct recovery *r = k->r;
     struct chain_writer *w = malloc(sizeof(*w));
@@ -539,10 +470,10 @@ static int rewrite_records(struct walk *k)
     int rc = 0;
     while (w->pos < r->end && rc == 0) {
         uint64_t left = r->end - w->pos;
-        size_t len = left < READ_BYTES ? (size_t)left : READ_BYTES;
-        const char *bytes = window_at(&k->window, w->pos, len);
+        size_t len = left < WALK_READ_BYTES ? (size_t)left : WALK_READ_BYTES;
+        const char *bytes = walk_bytes(&k->log, w->pos, len);
         if (!bytes) {
-            rc = k->window.error ? k->window.error : ERR_IO;
+            rc = walk_error(&k->log) ? walk_error(&k->log) : ERR_IO;
             break;
         }
         chain_writer_put(w, bytes, len);
@@ -635,10 +566,9 @@ static void describe(struct recovery *r)
 
 int recovery_replay(struct recovery *r, wal_replay_fn replay, void *context, struct errmsg *msg)
 {
-    struct walk k = {.r = r,
-                     .window = {.chain = r->chain, .bytes = malloc(READ_BYTES), .cap = READ_BYTES},
-                     .limit = chain_end(r->chain)};
-    int rc = k.window.bytes ? 0 : err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    struct replay_walk k = {.r = r};
+    int rc = walk_init(&k.log, r->chain, r->config->epoch);
+    rc = rc ? err_set(msg, rc, "%s", err_text(rc)) : 0;
     rc = rc ? rc : walk_records(&k, replay, context, msg);
     if (rc == 0) {
         log_pos stranded_end = r->end;
@@ -654,7 +584,7 @@ int recovery_replay(struct recovery *r, wal_replay_fn replay, void *context, str
             (void)err_set(msg, rc, "cannot cut the log at its end: %s", err_text(rc));
         }
     }
-    free(k.window.bytes);
+    walk_finish(&k.log);
     if (rc == 0) {
         describe(r);
     }

@@ -297,7 +297,8 @@ int segment_open(const struct segment_dir *dir, const char *name, enum segment_s
     assert(named);
     char path[SEGMENT_PATH_MAX];
     format_path(dir, name, path);
-    s->fd = sys->open(sys->context, path, false);
+    s->fd = dir->read_only ? sys->open_read(sys->context, path)
+                           : sys->open(sys->context, path, false);
     if (s->fd < 0) {
         int rc = s->fd;
         free(s);

@@ -31,6 +31,7 @@ struct segment_dir {
     const char *path;       /* borrowed */
     uint8_t uuid[16];       /* of the data directory */
     uint64_t segment_bytes; /* size of new files, header included; a multiple of 4 KiB */
+    bool read_only;         /* files are opened for reading alone; nothing else may be asked for */
     bool zero_fill; /* write new files full of zeros, so that later syncs are of data alone */
 };
 

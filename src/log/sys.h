@@ -24,6 +24,8 @@ struct sys {
     /* Opens for reading and writing. `create` makes the file (mode 0600) and fails with ERR_EXISTS
      * when it is there. Returns a descriptor. */
     int (*open)(void *context, const char *path, bool create);
+    /* Opens for reading alone, as tools do that must not change a thing. Returns a descriptor. */
+    int (*open_read)(void *context, const char *path);
     void (*close)(void *context, int fd);
 
     /* All of the bytes or an error: short writes are continued inside. `count` at most 1024. */
@@ -50,6 +52,8 @@ struct sys {
     int (*list_dir)(void *context, const char *path, sys_entry_fn each, void *each_context);
     /* An exclusive lock that dies with the process; the descriptor, or ERR_LOCKED. */
     int (*lock)(void *context, const char *path);
+    /* The same for readers, who may be several: keeps an exclusive lock away. Makes no file. */
+    int (*lock_shared)(void *context, const char *path);
 
     /* Asked just before a catalog transaction commits; an error makes the commit fail. */
     int (*catalog_commit)(void *context);

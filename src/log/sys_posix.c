@@ -36,6 +36,16 @@ static int posix_open(void *context, const char *path, bool create)
     return fd < 0 ? err_from_errno(errno) : fd;
 }
 
+static int posix_open_read(void *context, const char *path)
+{
+    (void)context;
+    int fd;
+    do {
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    } while (fd < 0 && errno == EINTR);
+    return fd < 0 ? err_from_errno(errno) : fd;
+}
+
 static void posix_close(void *context, int fd)
 {
     (void)context;
@@ -259,6 +269,20 @@ static int posix_lock(void *context, const char *path)
     return fd;
 }
 
+static int posix_lock_shared(void *context, const char *path)
+{
+    int fd = posix_open_read(context, path);
+    if (fd < 0) {
+        return fd;
+    }
+    if (flock(fd, LOCK_SH | LOCK_NB) < 0) {
+        int rc = errno == EWOULDBLOCK ? ERR_LOCKED : err_from_errno(errno);
+        (void)close(fd); /* Read only. */
+        return rc;
+    }
+    return fd;
+}
+
 static int posix_catalog_commit(void *context)
 {
     (void)context;
@@ -304,6 +328,7 @@ void sys_posix_init(struct sys *sys)
 {
     *sys = (struct sys){
         .open = posix_open,
+        .open_read = posix_open_read,
         .close = posix_close,
         .pwritev = posix_pwritev,
         .pread = posix_pread,
@@ -319,6 +344,7 @@ void sys_posix_init(struct sys *sys)
         .sync_dir = posix_sync_dir,
         .list_dir = posix_list_dir,
         .lock = posix_lock,
+        .lock_shared = posix_lock_shared,
         .catalog_commit = posix_catalog_commit,
         .now_ms = posix_now_ms,
         .mono_ms = posix_mono_ms,
