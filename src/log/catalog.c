@@ -61,6 +61,15 @@ struct slice catalog_slice(MDB_val v)
 
 /* Opening. */
 
+static int put_state(struct catalog *c, MDB_txn *txn, const struct catalog_state *state)
+{
+    uint8_t bytes[CATALOG_STATE_BYTES];
+    catalog_encode_state(state, bytes);
+    MDB_val key = catalog_val(CATALOG_STATE_KEY, strlen(CATALOG_STATE_KEY));
+    MDB_val value = catalog_val(bytes, sizeof(bytes));
+    return catalog_from_mdb(mdb_put(txn, c->tables[TABLE_META], &key, &value, 0));
+}
+
 static int new_state(struct catalog *c, MDB_txn *txn, struct catalog_state *ret_state)
 {
     MDB_stat stat;
@@ -69,17 +78,34 @@ static int new_state(struct catalog *c, MDB_txn *txn, struct catalog_state *ret_
         return rc ? catalog_from_mdb(rc)
                   : ERR_CORRUPT; /* streams without a state: something ate it */
     }
-    struct catalog_state state = {.format = CATALOG_FORMAT, .next_stream = 1, .next_pack = 1};
+    struct catalog_state state = {
+        .format = CATALOG_FORMAT, .next_stream = 1, .next_pack = 1, .counted = 1};
     c->sys->random(c->sys->context, state.uuid, sizeof(state.uuid));
-    uint8_t bytes[CATALOG_STATE_BYTES];
-    catalog_encode_state(&state, bytes);
-    MDB_val key = catalog_val(CATALOG_STATE_KEY, strlen(CATALOG_STATE_KEY));
-    MDB_val value = catalog_val(bytes, sizeof(bytes));
-    rc = mdb_put(txn, c->tables[TABLE_META], &key, &value, 0);
+    rc = put_state(c, txn, &state);
     if (rc == 0) {
         *ret_state = state;
     }
-    return catalog_from_mdb(rc);
+    return rc;
+}
+
+/* Fills c->totals; counts the bytes once where no version that does so has been at work before. */
+static int take_totals(struct catalog *c, MDB_txn *txn, struct catalog_state *state)
+{
+    MDB_stat stat;
+    int rc = catalog_from_mdb(mdb_stat(txn, c->tables[TABLE_STREAMS], &stat));
+    struct catalog_totals totals = {.bytes = state->own_bytes};
+    if (rc == 0 && state->counted) {
+        totals.streams = stat.ms_entries;
+    } else if (rc == 0) {
+        rc = catalog_count_all(c, txn, &totals);
+        state->counted = 1;
+        state->own_bytes = totals.bytes;
+        rc = rc ? rc : put_state(c, txn, state);
+    }
+    if (rc == 0) {
+        c->totals = totals;
+    }
+    return rc;
 }
 
 /* Makes the tables when they are missing, and reads or makes the state. */
@@ -107,6 +133,9 @@ static int read_tables(struct catalog *c, struct catalog_state *ret_state)
     }
     struct catalog_state state;
     rc = open_tables(c, txn, &state);
+    if (rc == 0 && state.format == CATALOG_FORMAT) {
+        rc = take_totals(c, txn, &state);
+    }
     rc = rc ? rc : c->sys->catalog_commit(c->sys->context);
     if (rc) {
         mdb_txn_abort(txn);
@@ -501,6 +530,47 @@ int catalog_expired(struct catalog *c, int64_t now_ms, size_t limit, catalog_eac
     struct show w = {
         .catalog = c, .now_ms = now_ms, .left = limit, .each = each, .context = context};
     return show_all(&w, TABLE_EXPIRY, (struct slice){0}, (struct slice){0}, show_expired);
+}
+
+/* A catalog_walk that counts. A damaged value is a stream that nobody can read and whose bytes
+ * nobody knows: no reason to keep all the others from being served. */
+static int count_stream(void *context, struct slice key, struct slice value)
+{
+    struct catalog_totals *totals = context;
+    struct stream_meta meta;
+    totals->streams++;
+    if (key.len == 8 && catalog_decode_stream(value, bytes_get_u64_be(key.ptr), &meta) == 0) {
+        totals->bytes += meta.tail - meta.fork_offset;
+    }
+    return 0;
+}
+
+int catalog_count_all(struct catalog *c, MDB_txn *txn, struct catalog_totals *ret_totals)
+{
+    struct catalog_totals totals = {0};
+    const struct slice all = {0};
+    int rc = catalog_walk(txn, c->tables[TABLE_STREAMS], all, all, count_stream, &totals);
+    if (rc == 0) {
+        *ret_totals = totals;
+    }
+    return rc;
+}
+
+int catalog_measure(struct catalog *c, struct catalog_totals *ret_totals)
+{
+    MDB_txn *txn = NULL;
+    int rc = begin_read(c, &txn);
+    if (rc) {
+        return rc;
+    }
+    rc = catalog_count_all(c, txn, ret_totals);
+    end_read(c, txn);
+    return rc;
+}
+
+struct catalog_totals catalog_get_totals(const struct catalog *c)
+{
+    return c->totals;
 }
 
 uint64_t catalog_count(struct catalog *c)

@@ -67,6 +67,14 @@ struct catalog_state {
     log_pos checkpoint;    /* recovery begins here */
     stream_id next_stream; /* every id below may be taken */
     pack_id next_pack;
+    uint8_t counted;    /* 1: `own_bytes` was kept up; an older version wrote 0 */
+    uint64_t own_bytes; /* see catalog_totals. The catalog sees to both fields by itself */
+};
+
+/* What the streams of the catalog are in all. */
+struct catalog_totals {
+    uint64_t streams;
+    uint64_t bytes; /* of their own: from fork_offset to tail */
 };
 
 struct catalog;
@@ -113,6 +121,13 @@ int catalog_list(struct catalog *c, struct slice prefix, struct slice after, siz
  * first. The index may lag behind renewals: the caller checks. */
 int catalog_expired(struct catalog *c, int64_t now_ms, size_t limit, catalog_each_fn each,
                     void *context) MUST_USE;
+
+/* The totals as of the last commit, kept up by every transaction. On the thread that makes
+ * transactions. */
+struct catalog_totals catalog_get_totals(const struct catalog *c);
+
+/* The same by a walk over all streams, for whoever doubts. Blocks. */
+int catalog_measure(struct catalog *c, struct catalog_totals *ret_totals) MUST_USE;
 
 /* Number of streams, from the table's own count. */
 uint64_t catalog_count(struct catalog *c);

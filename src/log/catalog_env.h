@@ -33,7 +33,8 @@ struct catalog {
     MDB_env *env; /* NULL: it could not be opened again */
     MDB_dbi tables[TABLE_COUNT];
     unsigned page_bytes;
-    bool unknown; /* nobody knows how a commit ended: no more transactions */
+    struct catalog_totals totals; /* as of the last commit; of the thread that makes transactions */
+    bool unknown;                 /* nobody knows how a commit ended: no more transactions */
 };
 
 /* Opens the environment into c->env; also sees to it that LMDB finds a whole file, and that it
@@ -78,6 +79,9 @@ typedef int (*catalog_entry_fn)(void *context, struct slice key, struct slice va
 /* Walks a table from `from` on, for as long as keys begin with `prefix`. `each` must not write. */
 int catalog_walk(MDB_txn *txn, MDB_dbi dbi, struct slice from, struct slice prefix,
                  catalog_entry_fn each, void *context) MUST_USE;
+
+/* Counts all streams. */
+int catalog_count_all(struct catalog *c, MDB_txn *txn, struct catalog_totals *ret_totals) MUST_USE;
 
 /* Decodes an entry of the extents table. */
 int catalog_decode_extent_entry(struct slice key, struct slice value, stream_id *ret_id,

@@ -11,7 +11,8 @@
 struct catalog_txn {
     struct catalog *catalog;
     MDB_txn *txn;
-    int error; /* sticky */
+    struct catalog_totals totals; /* after what was done so far */
+    int error;                    /* sticky */
 };
 
 int catalog_begin(struct catalog *c, struct catalog_txn **ret_txn)
@@ -23,7 +24,7 @@ int catalog_begin(struct catalog *c, struct catalog_txn **ret_txn)
     if (!t) {
         return ERR_NOMEM;
     }
-    *t = (struct catalog_txn){.catalog = c};
+    *t = (struct catalog_txn){.catalog = c, .totals = c->totals};
     int rc = mdb_txn_begin(c->env, NULL, 0, &t->txn);
     if (rc) {
         free(t);
@@ -95,6 +96,20 @@ static void put_name(struct catalog_txn *t, const struct stream_meta *meta)
     }
 }
 
+/* A stream takes the place of another in the totals; either may be NULL. */
+static void count(struct catalog_txn *t, const struct stream_meta *old,
+                  const struct stream_meta *now)
+{
+    if (now) {
+        t->totals.streams++;
+        t->totals.bytes += now->tail - now->fork_offset;
+    }
+    if (old) {
+        t->totals.streams--;
+        t->totals.bytes -= old->tail - old->fork_offset;
+    }
+}
+
 void catalog_put_stream(struct catalog_txn *t, const struct stream_meta *meta)
 {
     if (t->error) {
@@ -103,6 +118,7 @@ void catalog_put_stream(struct catalog_txn *t, const struct stream_meta *meta)
     struct stream_meta old;
     int rc = catalog_get_stream(t->catalog, t->txn, meta->id, &old);
     note_error(t, rc == ERR_NOTFOUND ? 0 : rc);
+    count(t, rc == 0 ? &old : NULL, meta);
     if (rc || catalog_deadline(&old) != catalog_deadline(meta)) {
         if (rc == 0) {
             del_deadline(t, &old);
@@ -388,6 +404,7 @@ void catalog_drop_stream(struct catalog_txn *t, stream_id id)
         note_error(t, rc == ERR_NOTFOUND ? 0 : rc);
         return;
     }
+    count(t, &old, NULL);
     stream_id holder = 0;
     rc = catalog_get_name(t->catalog, t->txn, old.name, &holder);
     note_error(t, rc == ERR_NOTFOUND ? 0 : rc);
@@ -406,13 +423,35 @@ void catalog_drop_stream(struct catalog_txn *t, stream_id id)
 void catalog_put_state(struct catalog_txn *t, const struct catalog_state *state)
 {
     uint8_t value[CATALOG_STATE_BYTES];
-    catalog_encode_state(state, value);
+    struct catalog_state now = *state;
+    now.counted = 1;
+    now.own_bytes = t->totals.bytes;
+    catalog_encode_state(&now, value);
     put(t, TABLE_META, CATALOG_STATE_KEY, strlen(CATALOG_STATE_KEY), value, sizeof(value));
+}
+
+/* The bytes in the state are those of the streams, also when these changed after it was written, or
+ * alone. */
+static void settle_totals(struct catalog_txn *t)
+{
+    MDB_val key = catalog_val(CATALOG_STATE_KEY, strlen(CATALOG_STATE_KEY));
+    MDB_val value;
+    struct catalog_state state;
+    if (t->error == 0) {
+        int rc = mdb_get(t->txn, t->catalog->tables[TABLE_META], &key, &value);
+        note_error(t,
+                   rc ? catalog_from_mdb(rc) : catalog_decode_state(catalog_slice(value), &state));
+    }
+    if (t->error == 0 && state.own_bytes != t->totals.bytes) {
+        catalog_put_state(t, &state);
+    }
 }
 
 int catalog_commit(struct catalog_txn *t)
 {
     struct catalog *c = t->catalog;
+    const struct catalog_totals totals = t->totals;
+    settle_totals(t);
     int rc = t->error ? t->error : c->sys->catalog_commit(c->sys->context);
     if (rc) {
         catalog_abort(t);
@@ -423,6 +462,7 @@ int catalog_commit(struct catalog_txn *t)
     free(t);
     rc = rc ? catalog_env_settle(c, txn_id, rc) : 0;
     if (rc == 0) {
+        c->totals = totals;
         catalog_env_grow(c);
     }
     return rc;
@@ -440,6 +480,7 @@ int catalog_clear(struct catalog *c, const struct catalog_state *state)
             note_error(t, catalog_from_mdb(mdb_drop(t->txn, c->tables[i], 0)));
         }
     }
+    t->totals = (struct catalog_totals){0};
     catalog_put_state(t, state);
     return catalog_commit(t);
 }

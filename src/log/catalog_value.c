@@ -4,8 +4,9 @@
  *            u64 applied, i64 created_ms, u64 ttl_seconds, i64 expires_at_ms, i64 accessed_ms,
  *            u64 tail, source_id, fork_offset, fork_anchor, fork_sub_offset, fork_refs,
  *            u64 closer epoch, u64 closer seq, str name, content_type, seq, closer id, u32 crc
- *   state    u32 version 1, u8[16] uuid, u32 format, u32 epoch, u8 durable, u8 log_made, u16 zero,
- *            u64 checkpoint, next_stream, next_pack, u8[16] zero, u32 crc
+ *   state    u32 version 1, u8[16] uuid, u32 format, u32 epoch, u8 durable, u8 log_made,
+ *            u8 counted, u8 zero, u64 checkpoint, next_stream, next_pack, own_bytes, u8[8] zero,
+ *            u32 crc
  *   extent   u64 pack, u64 at, u32 len, marks_len, crc (of the extent's bytes, see pack.c)
  *   producer u64 epoch, u64 seq, i64 used_ms
  *   pack     u64 live_bytes, u64 total_bytes
@@ -159,9 +160,11 @@ void catalog_encode_state(const struct catalog_state *s, void *out)
     bytes_put_u32(begin + 24, s->epoch);
     begin[28] = s->durable;
     begin[29] = s->log_made;
+    begin[30] = s->counted;
     bytes_put_u64(begin + 32, s->checkpoint);
     bytes_put_u64(begin + 40, s->next_stream);
     bytes_put_u64(begin + 48, s->next_pack);
+    bytes_put_u64(begin + 56, s->own_bytes);
     uint8_t *end = put_crc(begin + CATALOG_STATE_BYTES - 4, begin);
     assert(end == begin + CATALOG_STATE_BYTES);
 }
@@ -176,9 +179,11 @@ int catalog_decode_state(struct slice value, struct catalog_state *ret_state)
                               .epoch = bytes_get_u32(at + 24),
                               .durable = at[28],
                               .log_made = at[29],
+                              .counted = at[30],
                               .checkpoint = bytes_get_u64(at + 32),
                               .next_stream = bytes_get_u64(at + 40),
-                              .next_pack = bytes_get_u64(at + 48)};
+                              .next_pack = bytes_get_u64(at + 48),
+                              .own_bytes = bytes_get_u64(at + 56)};
     memcpy(s.uuid, at + 4, sizeof(s.uuid));
     if (bytes_get_u32(at) != VERSION || s.next_stream == 0 || s.next_pack == 0 ||
         s.checkpoint % RECORD_ALIGN != 0) {

@@ -858,7 +858,8 @@ static int open_parts(struct local_store *s, struct store_report *report, struct
                                        .next_pack = &s->state.next_pack,
                                        .sync = s->config.durability == DURABILITY_SYNC};
     if (s->events.opening) {
-        s->events.opening(s->events.context, &s->base);
+        const struct catalog_totals totals = catalog_get_totals(s->catalog);
+        s->events.opening(s->events.context, &s->base, &totals);
     }
     rc = in_memory(s) ? 0 : open_wal(s, &report->wal, msg);
     struct pack_sweep sweep = {0};

@@ -51,8 +51,9 @@ enum trouble {
 struct store_events {
     void *context;
     /* Once during open, before the first replay: from here on `store` answers its reading
-     * operations and `durable`, so that replay can load the streams that records speak of. */
-    void (*opening)(void *context, struct store *store);
+     * operations and `durable`, so that replay can load the streams that records speak of. `totals`
+     * are those of the catalog, and so without what replay brings. */
+    void (*opening)(void *context, struct store *store, const struct catalog_totals *totals);
     /* Each record from the last checkpoint on, in order, during open. */
     int (*replay)(void *context, const struct record *r, log_pos end);
     /* The durable position moved, the log failed, or room was made or refused. Must not block. */

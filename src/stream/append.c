@@ -248,9 +248,13 @@ static void drop_plan(struct append_plan *plan, struct stream *s)
     }
 }
 
-static int stage(const struct stream_op *op, struct stream *s, const struct append *a,
-                 int64_t now_ms, log_pos *ret_end)
+/* Nothing is left of the share that was taken when the record is refused. */
+static int stage(struct stream_op *op, struct stream *s, const struct append *a, int64_t now_ms,
+                 log_pos *ret_end)
 {
+    struct engine *e = s->engine;
+    const struct quota_share share = {.bytes = a->batch.body.len};
+
     const struct stream_append_request *r = &op->append;
     struct record record = {
         .type = RECORD_APPEND,
@@ -264,9 +268,16 @@ static int stage(const struct stream_op *op, struct stream *s, const struct appe
                    .marks = a->batch.marks,
                    .body = a->batch.body},
     };
-    struct store *store = s->engine->store;
+    int code = quota_take(&e->quota, share, &op->result.msg);
+    if (code < 0) {
+        return code;
+    }
     checkpoint_mark(s);
-    return store->ops->stage(store, &record, a->batch.block, ret_end);
+    code = e->store->ops->stage(e->store, &record, a->batch.block, ret_end);
+    if (code < 0) {
+        quota_give(&e->quota, share);
+    }
+    return code;
 }
 
 static void commit(struct append_plan *plan, struct stream *s, const struct message_batch *b,
@@ -285,12 +296,6 @@ static void commit(struct append_plan *plan, struct stream *s, const struct mess
                          ? plan->change->after.accessed_ms
                          : s->accessed_ms;
     view_push(s, plan->change, end);
-}
-
-static const char *sentence(int code)
-{
-    return code == ERR_LIMIT ? "the stream has too many producers: use one of those it knows"
-                             : err_text(code);
 }
 
 /* Under the stream's lock. 0 when answered, else ERR_AGAIN. */
@@ -313,7 +318,10 @@ static int append_locked(struct stream_op *op, struct stream *s, const struct ap
         if (code == ERR_AGAIN) {
             return code;
         }
-        (void)err_set(&op->result.msg, code, "%s", sentence(code));
+        if (code == ERR_LIMIT) {
+            (void)err_set(&op->result.msg, code,
+                          "the stream has too many producers: use one of those it knows");
+        }
         return op_answer(op, code);
     }
     commit(&plan, s, &a->batch, end);

@@ -10,6 +10,7 @@
 #include "stream/engine.h"
 #include "stream/load.h"
 #include "stream/media.h"
+#include "stream/quota.h"
 #include "stream/stream.h"
 #include "stream/table.h"
 
@@ -37,6 +38,7 @@ struct engine {
     struct table table;
     struct media_set media;
     struct loader loader;
+    struct quota quota;
     struct replay *replay; /* while opening */
 
     pthread_mutex_t dirty_lock; /* guards the two below */

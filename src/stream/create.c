@@ -298,8 +298,15 @@ static int create_locked(struct stream_op *op, struct stream *s)
     struct create_plan plan = {0};
     log_pos end = 0;
     code = make_plan(&plan, op, s, now_ms);
+    const struct quota_share share = {.streams = 1, .bytes = c->batch.body.len};
+    if (code == 0) {
+        code = quota_take(&s->engine->quota, share, &op->result.msg);
+    }
     if (code == 0) {
         code = stage(op, s, &plan, now_ms, &end);
+        if (code < 0) {
+            quota_give(&s->engine->quota, share);
+        }
     }
     if (code < 0) {
         drop_plan(&plan);

@@ -10,12 +10,15 @@
 #include "stream/op.h"
 #include "stream/replay.h"
 #include "stream/sweep.h"
+#include "stream/view.h"
 #include "stream/watch.h"
 
-static void on_opening(void *context, struct store *store)
+/* Replay counts what it changes on top of what the catalog has. */
+static void on_opening(void *context, struct store *store, const struct catalog_totals *totals)
 {
     struct engine *e = context;
     e->store = store;
+    quota_count(&e->quota, (struct quota_share){totals->streams, totals->bytes});
 }
 
 static int on_replay(void *context, const struct record *r, log_pos end)
@@ -64,6 +67,8 @@ static struct engine *create(const struct engine_config *config)
     table_init(&e->table, seed);
     media_set_init(&e->media);
     loader_init(&e->loader);
+    quota_init(&e->quota);
+    quota_limit(&e->quota, config->streams_max, config->bytes_max);
     pthread_mutex_init(&e->dirty_lock, NULL);
     pthread_mutex_init(&e->publish_lock, NULL);
     pthread_mutex_init(&e->cache_lock, NULL);
@@ -121,6 +126,7 @@ static void destroy(struct engine *e)
     media_set_finish(&e->media);
     replay_destroy(e->replay);
     observe_finish(e);
+    quota_finish(&e->quota);
     pthread_cond_destroy(&e->keeper_wake);
     pthread_mutex_destroy(&e->keeper_lock);
     pthread_mutex_destroy(&e->workers_lock);
@@ -210,9 +216,29 @@ void engine_get_health(const struct engine *e, struct store_health *ret_health)
     e->store->ops->health(e->store, ret_health);
 }
 
-void engine_get_stats(const struct engine *e, struct engine_stats *ret_stats)
+void engine_set_quota(struct engine *e, uint64_t streams_max, uint64_t bytes_max)
+{
+    quota_limit(&e->quota, streams_max, bytes_max);
+}
+
+/* Takes from the counts what of a stream was staged and will never be durable. */
+static bool count_durable(void *context, struct stream *s)
+{
+    struct engine_stats *stats = context;
+    pthread_mutex_lock(&s->lock);
+    struct quota_share visible = quota_share_of(s, view_now(s));
+    struct quota_share staged = quota_share_of(s, &s->staged);
+    stats->streams += visible.streams - staged.streams;
+    stats->bytes += visible.bytes - staged.bytes;
+    pthread_mutex_unlock(&s->lock);
+    return false;
+}
+
+void engine_get_stats(struct engine *e, struct engine_stats *ret_stats)
 {
     *ret_stats = (struct engine_stats){
+        .streams = atomic_load(&e->quota.streams),
+        .bytes = atomic_load(&e->quota.bytes),
         .streams_loaded = atomic_load(&e->table.count),
         .hot_bytes = atomic_load(&e->hot_bytes),
         .cache_bytes = atomic_load(&e->cache_bytes),
@@ -220,6 +246,9 @@ void engine_get_stats(const struct engine *e, struct engine_stats *ret_stats)
         .evicted = counter_get(&e->evictions),
     };
     e->store->ops->stats(e->store, &ret_stats->store);
+    for (unsigned i = 0; engine_failed(e) && i < TABLE_SHARDS; i++) {
+        table_each(e, i, count_durable, ret_stats);
+    }
 }
 
 int engine_attach(struct engine *e, task_post_fn post, void *post_context,

@@ -30,6 +30,8 @@ struct engine_config {
     uint64_t hot_bytes_max;   /* bytes that wait for a checkpoint; above it appends get ERR_BUSY */
     uint64_t cache_bytes_max; /* bytes kept in memory though they are in packs */
     uint64_t idle_ms;         /* a stream unused this long leaves memory */
+    uint64_t streams_max;     /* above it a creation gets ERR_NOSPC; 0: any number */
+    uint64_t bytes_max;       /* above it a creation or an append does; 0: any number */
     uint64_t sweep_interval_ms; /* how often expired streams are looked for; 0: only when asked */
     /* See store_events.trouble; on any of the store's threads. NULL: nobody listens. */
     void (*trouble)(void *context, enum trouble trouble, const char *sentence);
@@ -55,6 +57,8 @@ void engine_housekeep(struct engine *e);
 
 /* Counts for the operator and for tests. Any thread. */
 struct engine_stats {
+    uint64_t streams;        /* in the data directory, those included that are kept for forks */
+    uint64_t bytes;          /* that they hold, as stored; inherited ones only at the source */
     uint64_t streams_loaded; /* in memory */
     uint64_t hot_bytes;      /* waiting for a checkpoint */
     uint64_t cache_bytes;    /* in memory and in packs */
@@ -63,8 +67,12 @@ struct engine_stats {
     struct store_stats store;
 };
 
-/* Each count is right at some moment of the call. Does not block for long. */
-void engine_get_stats(const struct engine *e, struct engine_stats *ret_stats);
+/* Each count is right at some moment of the call. The first two are of what was staged; once the
+ * log failed, of what is durable, which takes a look at every stream in memory. */
+void engine_get_stats(struct engine *e, struct engine_stats *ret_stats);
+
+/* Changes the limits of engine_config. What is above a new one stays. Any thread. */
+void engine_set_quota(struct engine *e, uint64_t streams_max, uint64_t bytes_max);
 
 /* Who is told, beyond live readers, that streams became longer or went away. The callbacks come on
  * workers' threads, also from within stream_start, under locks: they must not block, nor call the

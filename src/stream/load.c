@@ -227,9 +227,11 @@ static bool orphaned(const struct engine *e, struct catalog_stream *cs)
     return true;
 }
 
-/* It is there for its name and its id, until the next checkpoint. */
-static void entomb(struct stream *s)
+/* It is there for its name and its id, until the next checkpoint. `bytes` are those that the
+ * catalog counts as its own. */
+static void entomb(struct stream *s, uint64_t bytes)
 {
+    quota_give(&s->engine->quota, (struct quota_share){.streams = 1, .bytes = bytes});
     pthread_mutex_lock(&s->lock);
     s->staged.life = LIFE_GONE;
     s->visible.life = LIFE_GONE;
@@ -250,6 +252,7 @@ static int load_once(struct engine *e, stream_id id, struct stream *given,
     if (code < 0) {
         return code;
     }
+    uint64_t own_bytes = cs.meta.tail - cs.meta.fork_offset;
     code = load_source(e, &cs.meta, &source);
     if (code == ERR_NOTFOUND) {
         orphan = orphaned(e, &cs);
@@ -264,7 +267,7 @@ static int load_once(struct engine *e, stream_id id, struct stream *given,
     }
     code = settle(e, s, &cs, source, generation);
     if (code == 0 && orphan) {
-        entomb(s);
+        entomb(s, own_bytes);
     }
     if (code == 0) {
         *ret_stream = s;

@@ -108,6 +108,10 @@ int remove_locked(struct stream *s, bool expired)
         } else {
             view_push(r.streams[i], r.changes[i], end);
         }
+        if (code == 0 && i < r.gone) {
+            struct stream_state was = {.life = LIFE_SOFT, .tail = r.streams[i]->staged.tail};
+            quota_give(&s->engine->quota, quota_share_of(r.streams[i], &was));
+        }
         if (i > 0) {
             if (code == 0 && i < r.gone) {
                 publish_later(s->engine, r.streams[i], end);

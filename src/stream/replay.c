@@ -113,6 +113,9 @@ static int find(struct engine *e, stream_id id, log_pos end, struct stream **ret
 /* The change made ready is a fact: staged and visible at once. */
 static void apply(struct stream *s, struct stream_change *c, log_pos end)
 {
+    struct quota *q = &s->engine->quota;
+    quota_count(q, quota_share_of(s, &c->after));
+    quota_give(q, quota_share_of(s, &s->staged));
     checkpoint_mark(s);
     view_push(s, c, end);
     view_settle(s);

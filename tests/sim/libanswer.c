@@ -293,6 +293,27 @@ static void check_staged(struct request *r)
     }
 }
 
+/* Whether, at some moment since the question, one more stream or so many bytes were too much. */
+static bool over_quota(const struct request *r, uint64_t streams, uint64_t bytes)
+{
+    const struct engine_config *c = &r->world->config;
+    for (size_t k = r->start_moment; k <= r->world->model.moment; k++) {
+        struct model_usage usage = model_usage(&r->world->model, k);
+        if ((streams > 0 && c->streams_max > 0 && usage.streams + streams > c->streams_max) ||
+            (bytes > 0 && c->bytes_max > 0 && usage.bytes + bytes > c->bytes_max)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool quota_right(const struct request *r)
+{
+    uint64_t streams = r->op.verb == STREAM_CREATE ? 1 : 0;
+    return r->op.verb <= STREAM_APPEND && (over_quota(r, streams, kept_body(r, true).len) ||
+                                           over_quota(r, streams, kept_body(r, false).len));
+}
+
 /* Errors that say nothing of the stream. */
 static bool is_trouble(struct request *r)
 {
@@ -304,7 +325,7 @@ static bool is_trouble(struct request *r)
     case ERR_BUSY:
         return r->op.verb <= STREAM_APPEND && w->config.hot_bytes_max < MIB;
     case ERR_NOSPC:
-        return w->trouble && r->op.verb <= STREAM_DELETE;
+        return (w->trouble && r->op.verb <= STREAM_DELETE) || quota_right(r);
     case ERR_IO:
         return w->trouble;
     case ERR_NOMEM:
@@ -549,6 +570,7 @@ void request_answered(struct request *r)
                 (unsigned long long)r->op.result.next, r->op.result.closed ? " closed" : "",
                 r->op.result.duplicate ? " duplicate" : "", r->op.result.created ? " created" : "");
     settle_twins(r);
+    world_check_usage(w);
     if (!w->dying) {
         check_answer(r);
         go_on(r);

@@ -100,6 +100,19 @@ size_t model_stream_count(const struct model *m, size_t moment)
     return count;
 }
 
+struct model_usage model_usage(const struct model *m, size_t moment)
+{
+    struct model_usage usage = {0};
+    for (size_t i = 0; i < m->count; i++) {
+        const struct model_version *v = model_at(m->streams[i], moment);
+        if (v && v->life != MODEL_GONE) {
+            usage.streams++;
+            usage.bytes += v->tail - m->streams[i]->fork_offset;
+        }
+    }
+    return usage;
+}
+
 /* Judging. */
 
 static struct model_verdict refuse(int code, const struct model_stream *s,

@@ -171,6 +171,33 @@ static size_t visible_moment(struct world *w)
     return model_moment(&w->model, world_durable(w));
 }
 
+void world_check_usage(struct world *w)
+{
+    struct engine_stats stats;
+    engine_get_stats(w->engine, &stats);
+    size_t moment = engine_failed(w->engine) ? visible_moment(w) : w->model.moment;
+    struct model_usage usage = model_usage(&w->model, moment);
+    CHECK(stats.streams == usage.streams && stats.bytes == usage.bytes,
+          "%llu streams with %llu bytes are counted, there are %llu with %llu",
+          (unsigned long long)stats.streams, (unsigned long long)stats.bytes,
+          (unsigned long long)usage.streams, (unsigned long long)usage.bytes);
+}
+
+/* What takes room was accepted below the limits. */
+static void check_quota(struct world *w, const struct record *record)
+{
+    const struct engine_config *c = &w->config;
+    struct model_usage usage = model_usage(&w->model, w->model.moment);
+    bool creates = record->type == RECORD_CREATE;
+    bool grows = record_body(record).len > 0;
+    CHECK(!creates || c->streams_max == 0 || usage.streams <= c->streams_max,
+          "stream %llu of %llu is created", (unsigned long long)usage.streams,
+          (unsigned long long)c->streams_max);
+    CHECK(!grows || c->bytes_max == 0 || usage.bytes <= c->bytes_max,
+          "%llu bytes are stored of %llu", (unsigned long long)usage.bytes,
+          (unsigned long long)c->bytes_max);
+}
+
 static void check_sleepers(struct world *w)
 {
     size_t now = visible_moment(w);
@@ -193,6 +220,7 @@ void world_settle(struct world *w)
 {
     while (world_run_task(w)) {
     }
+    world_check_usage(w);
     if (alloc_failures() == 0) {
         check_sleepers(w); /* without memory a reader may learn of a change at the next one only */
     }
@@ -499,6 +527,7 @@ static int stage_hook(struct store *store, const struct record *record, struct b
     alloc_pause();
     struct request *r = own ? NULL : request_of(w, record);
     model_apply(&w->model, record, *ret_end, world_now(w));
+    check_quota(w, record);
     if (r) {
         r->staged = true;
         r->staged_moment = w->model.moment;
@@ -623,8 +652,18 @@ static void rewind_to_recovered(struct world *w)
     }
 }
 
+/* Limits come and go with the lives of a directory, and may be below what it has. */
+static void choose_limits(struct world *w)
+{
+    w->config.streams_max = world_chance(w, 3) ? 1 + world_below(w, WORLD_NAMES) : 0;
+    w->config.bytes_max = world_chance(w, 3) ? 1 + world_below(w, 100000) : 0;
+}
+
 int world_open(struct world *w)
 {
+    if (world_chance(w, 2)) {
+        choose_limits(w);
+    }
     struct store_report report;
     struct errmsg msg = {""};
     assert(!w->engine);
@@ -644,6 +683,7 @@ int world_open(struct world *w)
     w->ops = *e->store->ops;
     w->ops.stage = stage_hook;
     rewind_to_recovered(w);
+    world_check_usage(w);
     e->store->ops = &w->ops;
     alloc_pause();
     for (unsigned i = 0; i < WORLD_WORKERS; i++) {

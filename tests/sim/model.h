@@ -173,6 +173,13 @@ void model_apply(struct model *m, const struct record *r, log_pos end, int64_t n
 /* Back to a moment: what came later never was. */
 void model_rewind(struct model *m, size_t moment);
 
+/* Streams that are not gone at the moment, and the bytes of their own that they hold. */
+struct model_usage {
+    uint64_t streams;
+    uint64_t bytes;
+};
+struct model_usage model_usage(const struct model *m, size_t moment);
+
 /* Streams that are alive at the moment. */
 size_t model_stream_count(const struct model *m, size_t moment);
 

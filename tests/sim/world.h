@@ -139,6 +139,8 @@ bool request_matches(struct request *r, const struct record *record);
 /* Whether the record, which matches, is due to be accepted at this very moment. */
 bool request_acceptable(struct request *r, const struct record *record);
 log_pos world_durable(struct world *w);
+/* Compares what the engine counts with what there is. */
+void world_check_usage(struct world *w);
 void world_name(char out[static 24], unsigned number);
 void world_trace(const struct world *w, const char *format, ...) PRINTF_LIKE(2, 3);
 void world_sleep(struct request *r);

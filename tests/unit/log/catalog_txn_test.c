@@ -280,6 +280,100 @@ static void test_clear(void **state)
     fixture_finish(&f);
 }
 
+static void expect_totals(struct catalog_fixture *f, uint64_t streams, uint64_t bytes)
+{
+    struct catalog_totals measured = {0};
+    struct catalog_totals kept = catalog_get_totals(f->catalog);
+    assert_int_equal(catalog_measure(f->catalog, &measured), 0);
+    assert_int_equal(measured.streams, streams);
+    assert_int_equal(measured.bytes, bytes);
+    assert_int_equal(kept.streams, streams);
+    assert_int_equal(kept.bytes, bytes);
+}
+
+/* The totals follow what is committed and nothing else, and outlive the process. */
+static void test_totals(void **state)
+{
+    (void)state;
+    struct catalog_fixture f;
+    fixture_init(&f);
+    expect_totals(&f, 0, 0);
+    struct stream_meta a = fixture_meta(1, "a", 100);
+    struct stream_meta fork = fixture_meta(2, "fork", 150);
+    fork.source_id = 1;
+    fork.fork_offset = 90; /* what it inherits is its source's */
+    fixture_put(&f, &a);
+    fixture_put(&f, &fork);
+    expect_totals(&f, 2, 160);
+    a.tail = 130;
+    a.soft_deleted = true;
+    fixture_put(&f, &a);
+    expect_totals(&f, 2, 190);
+    struct catalog_txn *t = fixture_begin(&f);
+    catalog_drop_stream(t, 1);
+    catalog_abort(t);
+    fakedisk_fail(f.disk, CALL_COMMIT, 0, ERR_NOSPC, false);
+    t = fixture_begin(&f);
+    catalog_drop_stream(t, 1);
+    assert_int_equal(catalog_commit(t), ERR_NOSPC);
+    expect_totals(&f, 2, 190);
+    fixture_reopen(&f);
+    expect_totals(&f, 2, 190);
+    t = fixture_begin(&f);
+    catalog_drop_stream(t, 2);
+    catalog_drop_stream(t, 7); /* unknown */
+    catalog_put_state(t, &f.state);
+    catalog_drop_stream(t, 1); /* after the state was written */
+    assert_int_equal(catalog_commit(t), 0);
+    expect_totals(&f, 0, 0);
+    fixture_put(&f, &a);
+    assert_int_equal(catalog_clear(f.catalog, &f.state), 0);
+    expect_totals(&f, 0, 0);
+    fixture_reopen(&f);
+    expect_totals(&f, 0, 0);
+    fixture_finish(&f);
+}
+
+/* Writes bytes to a table behind the catalog's back. */
+static void put_raw(struct catalog_fixture *f, enum catalog_table table, struct slice key,
+                    struct slice value)
+{
+    MDB_txn *txn = NULL;
+    MDB_val k = catalog_val(key.ptr, key.len);
+    MDB_val v = catalog_val(value.ptr, value.len);
+    assert_int_equal(mdb_txn_begin(f->catalog->env, NULL, 0, &txn), 0);
+    assert_int_equal(mdb_put(txn, f->catalog->tables[table], &k, &v, 0), 0);
+    assert_int_equal(mdb_txn_commit(txn), 0);
+}
+
+/* A version that does not know the totals leaves zeros: they are counted at the next start. A
+ * damaged stream is no reason not to start. */
+static void test_totals_of_older(void **state)
+{
+    (void)state;
+    struct catalog_fixture f;
+    fixture_init(&f);
+    struct stream_meta a = fixture_meta(1, "a", 100);
+    struct stream_meta b = fixture_meta(2, "b", 1000);
+    fixture_put(&f, &a);
+    fixture_put(&f, &b);
+    uint8_t bytes[CATALOG_STATE_BYTES];
+    struct catalog_state old = f.state;
+    old.counted = 0;
+    old.own_bytes = 0;
+    catalog_encode_state(&old, bytes);
+    struct slice value = {(const char *)bytes, sizeof(bytes)};
+    put_raw(&f, TABLE_META, SLICE(CATALOG_STATE_KEY), value);
+    fixture_reopen(&f);
+    expect_totals(&f, 2, 1100);
+    assert_int_equal(f.state.counted, 1);
+    put_raw(&f, TABLE_STREAMS, SLICE("\0\0\0\0\0\0\0\2"), SLICE("damage"));
+    put_raw(&f, TABLE_META, SLICE(CATALOG_STATE_KEY), value);
+    fixture_reopen(&f);
+    expect_totals(&f, 2, 100);
+    fixture_finish(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +387,8 @@ int main(void)
         cmocka_unit_test(test_add_twice),
         cmocka_unit_test(test_producers),
         cmocka_unit_test(test_clear),
+        cmocka_unit_test(test_totals),
+        cmocka_unit_test(test_totals_of_older),
     };
     return UNIT_RUN(tests);
 }

@@ -102,7 +102,9 @@ static void test_state(void **state)
                                .log_made = 1,
                                .checkpoint = 800,
                                .next_stream = 9,
-                               .next_pack = 4};
+                               .next_pack = 4,
+                               .counted = 1,
+                               .own_bytes = 1ull << 40};
     uint8_t bytes[CATALOG_STATE_BYTES];
     struct catalog_state out;
     catalog_encode_state(&in, bytes);
@@ -116,6 +118,8 @@ static void test_state(void **state)
     assert_int_equal(out.checkpoint, 800);
     assert_int_equal(out.next_stream, 9);
     assert_int_equal(out.next_pack, 4);
+    assert_int_equal(out.counted, 1);
+    assert_int_equal(out.own_bytes, 1ull << 40);
     bytes[33] ^= 1;
     assert_int_equal(catalog_decode_state(s, &out), ERR_CORRUPT);
     s.len--;

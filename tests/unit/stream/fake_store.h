@@ -141,7 +141,8 @@ int local_store_open(const struct store_config *config, const struct store_event
     (void)msg;
     *ret_report = (struct store_report){0};
     fake = (struct fake_store){.base = {.ops = &ops}, .events = *events};
-    events->opening(events->context, &fake.base);
+    const struct catalog_totals none = {0};
+    events->opening(events->context, &fake.base, &none);
     *ret_store = &fake.base;
     return 0;
 }
