@@ -40,6 +40,14 @@
 #define JSON_DEPTH_MAX                1000u               /* nested arrays and objects; 400 */
 #define STREAM_CACHE_BYTES_MAX        (64ull * MIB) /* in memory though in packs; the idlest go */
 
+/* Notes: see log/note.h. All but the last are for what the server itself makes of requests, whose
+ * own caps are tighter. */
+#define NOTE_KEY_BYTES_MAX   500u          /* LMDB keys end at 511 */
+#define NOTE_VALUE_BYTES_MAX (128u * KIB)  /* one value */
+#define NOTE_BATCH_BYTES_MAX (8u * MIB)    /* what happens as one */
+#define NOTE_TOMB_BYTES_MAX  64u           /* the value that a deletion may leave on a full disk */
+#define NOTES_HOT_BYTES_MAX  (64ull * MIB) /* waiting for a checkpoint; 503 */
+
 /* Storage. */
 #define EXTENT_BYTES_MAX         (8u * MIB)    /* data of one extent in a pack: whole messages */
 #define EXTENT_MESSAGE_BYTES_MAX (1024u * MIB) /* data of an extent that is one larger message */

@@ -8,6 +8,7 @@
  *   expiry        deadline in ms, stream id -> nothing
  *   packs         pack id                   -> pack
  *   pack_extents  pack id, at               -> entry: whose extent begins there
+ *   notes         key                       -> note
  *
  * What must always hold together, and is kept so by the functions of a write transaction:
  *   - expiry has exactly one entry per stream with a deadline, under catalog_deadline of its value;
@@ -180,9 +181,9 @@ int catalog_open(struct sys *sys, const char *dir, bool sync, const struct catal
     rc = rc ? rc : catalog_env_verify(c);
     if (rc) {
         (void)err_set(msg, rc, "cannot open the catalog %s: %s", dir, err_file_text(rc));
-    } else if (state.format != CATALOG_FORMAT) {
-        rc = err_set(msg, ERR_MISMATCH, "the catalog %s has format %u; this version knows %u", dir,
-                     state.format, CATALOG_FORMAT);
+    } else if (state.format < CATALOG_FORMAT_FIRST || state.format > CATALOG_FORMAT) {
+        rc = err_set(msg, ERR_MISMATCH, "the catalog %s has format %u; this version knows %u to %u",
+                     dir, state.format, CATALOG_FORMAT_FIRST, CATALOG_FORMAT);
     }
     if (rc) {
         catalog_close(c);
@@ -674,4 +675,59 @@ int catalog_each_stream_extent(struct catalog *c, stream_id id, catalog_extent_f
     bytes_put_u64_be(key_bytes, id);
     struct slice prefix = {(const char *)key_bytes, sizeof(key_bytes)};
     return run_pack_walk(&w, TABLE_EXTENTS, prefix, stream_extent_entry);
+}
+
+/* A catalog_walk over notes. */
+struct note_walk {
+    catalog_note_fn each;
+    void *context;
+    struct errmsg *msg;
+};
+
+/* Keys may hold any bytes; a sentence may not. */
+static void print_key(struct slice key, char *out, size_t size)
+{
+    size_t len = key.len < size - 1 ? key.len : size - 1;
+    for (size_t i = 0; i < len; i++) {
+        out[i] = key.ptr[i] > ' ' && key.ptr[i] < 127 ? key.ptr[i] : '?';
+    }
+    out[len] = '\0';
+}
+
+static int note_entry(void *context, struct slice key, struct slice entry)
+{
+    struct note_walk *w = context;
+    struct slice value;
+    int rc = catalog_decode_note(key, entry, &value);
+    if (rc) {
+        char text[80];
+        print_key(key, text, sizeof(text));
+        return err_set(w->msg, rc,
+                       "the note %s in the catalog is damaged: its bytes do not match their "
+                       "checksum",
+                       text);
+    }
+    return w->each(w->context, key, value);
+}
+
+int catalog_each_note(struct catalog *c, struct slice prefix, catalog_note_fn each, void *context,
+                      struct errmsg *msg)
+{
+    struct note_walk w = {.each = each, .context = context, .msg = msg};
+    MDB_txn *txn = NULL;
+    if (prefix.len > NOTE_KEY_BYTES_MAX) {
+        return 0; /* no key is so long, and LMDB refuses such keys */
+    }
+    int rc = begin_read(c, &txn);
+    if (rc) {
+        return err_set(msg, rc, "the notes of the catalog %s cannot be read: %s", c->dir,
+                       err_text(rc));
+    }
+    rc = catalog_walk(txn, c->tables[TABLE_NOTES], prefix, prefix, note_entry, &w);
+    end_read(c, txn);
+    if (rc && msg && msg->text[0] == '\0') {
+        (void)err_set(msg, rc, "the notes of the catalog %s cannot be read: %s", c->dir,
+                      err_text(rc));
+    }
+    return rc;
 }

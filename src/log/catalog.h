@@ -79,7 +79,8 @@ struct catalog_totals {
 
 struct catalog;
 
-#define CATALOG_FORMAT 1u
+#define CATALOG_FORMAT       2u /* with notes; older versions refuse it */
+#define CATALOG_FORMAT_FIRST 1u /* the oldest that is read */
 
 /* Whom the catalog speaks to when something is wrong; each may be NULL. */
 struct catalog_watch {
@@ -150,7 +151,16 @@ int catalog_each_extent(struct catalog *c, pack_id pack, catalog_extent_fn each,
 int catalog_each_stream_extent(struct catalog *c, stream_id id, catalog_extent_fn each,
                                void *context) MUST_USE;
 
-/* Forgets all streams and packs and writes `state`, in one transaction. */
+/* Called per note in the order of keys; slices live during the call. A result other than 0 ends the
+ * walk and is returned. */
+typedef int (*catalog_note_fn)(void *context, struct slice key, struct slice value);
+
+/* Walks the notes whose keys begin with `prefix`. ERR_CORRUPT, with a sentence that names the note,
+ * when one does not prove itself; ERR_IO. */
+int catalog_each_note(struct catalog *c, struct slice prefix, catalog_note_fn each, void *context,
+                      struct errmsg *msg) MUST_USE;
+
+/* Forgets all streams, packs and notes and writes `state`, in one transaction. */
 int catalog_clear(struct catalog *c, const struct catalog_state *state) MUST_USE;
 
 /* A write transaction. The first failure sticks and the commit returns it. Packs' live counts and
@@ -187,6 +197,12 @@ void catalog_put_pack(struct catalog_txn *t, pack_id id, uint64_t total_bytes);
 
 /* Forgets a pack without live bytes. */
 void catalog_del_pack(struct catalog_txn *t, pack_id id);
+
+/* Writes a note, whether or not there is one. */
+void catalog_put_note(struct catalog_txn *t, struct slice key, struct slice value);
+
+/* Removes a note; an unknown one is fine. */
+void catalog_del_note(struct catalog_txn *t, struct slice key);
 
 /* Writes the singletons. */
 void catalog_put_state(struct catalog_txn *t, const struct catalog_state *state);

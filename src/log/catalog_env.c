@@ -36,7 +36,7 @@
 #define PATH_MAX_BYTES 1200u
 
 static const char *const table_names[TABLE_COUNT] = {
-    "meta", "names", "streams", "extents", "producers", "expiry", "packs", "pack_extents",
+    "meta", "names", "streams", "extents", "producers", "expiry", "packs", "pack_extents", "notes",
 };
 
 static void on_assert(MDB_env *env, const char *text)

@@ -20,6 +20,7 @@ enum catalog_table {
     TABLE_EXPIRY,
     TABLE_PACKS,
     TABLE_PACK_EXTENTS,
+    TABLE_NOTES,
     TABLE_COUNT
 };
 

@@ -420,6 +420,24 @@ void catalog_drop_stream(struct catalog_txn *t, stream_id id)
     del(t, TABLE_STREAMS, key, sizeof(key));
 }
 
+void catalog_put_note(struct catalog_txn *t, struct slice key, struct slice value)
+{
+    assert(key.len >= 1 && key.len <= NOTE_KEY_BYTES_MAX);
+    uint8_t *entry = malloc(1 + value.len + 4);
+    if (!entry) {
+        note_error(t, ERR_NOMEM);
+        return;
+    }
+    put(t, TABLE_NOTES, key.ptr, key.len, entry, catalog_encode_note(key, value, entry));
+    free(entry);
+}
+
+void catalog_del_note(struct catalog_txn *t, struct slice key)
+{
+    assert(key.len >= 1 && key.len <= NOTE_KEY_BYTES_MAX);
+    del(t, TABLE_NOTES, key.ptr, key.len);
+}
+
 void catalog_put_state(struct catalog_txn *t, const struct catalog_state *state)
 {
     uint8_t value[CATALOG_STATE_BYTES];

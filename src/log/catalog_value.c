@@ -11,9 +11,10 @@
  *   producer u64 epoch, u64 seq, i64 used_ms
  *   pack     u64 live_bytes, u64 total_bytes
  *   entry    u64 stream id, u64 start
+ *   note     u8 version 1, value, u32 crc (over the key, the version and the value)
  *
- * Stream and state are the values that nothing else in the directory could correct, so they carry a
- * checksum of their own; LMDB has none. */
+ * Stream, state and note are the values that nothing else in the directory could correct, so they
+ * carry a checksum of their own; LMDB has none. */
 #include "log/catalog_value.h"
 
 #include <assert.h>
@@ -242,6 +243,34 @@ int catalog_decode_producer(struct slice value, struct slice id, struct producer
                                            .epoch = bytes_get_u64(value.ptr),
                                            .seq = bytes_get_u64(value.ptr + 8),
                                            .used_ms = (int64_t)bytes_get_u64(value.ptr + 16)};
+    return 0;
+}
+
+static uint32_t note_crc(struct slice key, const void *bytes, size_t len)
+{
+    return crc32c(crc32c(0, key.ptr, key.len), bytes, len);
+}
+
+size_t catalog_encode_note(struct slice key, struct slice value, void *out)
+{
+    uint8_t *at = out;
+    assert(value.len <= NOTE_VALUE_BYTES_MAX);
+    at[0] = VERSION;
+    if (value.len > 0) {
+        memcpy(at + 1, value.ptr, value.len);
+    }
+    bytes_put_u32(at + 1 + value.len, note_crc(key, at, 1 + value.len));
+    return 1 + value.len + 4;
+}
+
+int catalog_decode_note(struct slice key, struct slice entry, struct slice *ret_value)
+{
+    if (key.len == 0 || key.len > NOTE_KEY_BYTES_MAX || entry.len < 5 ||
+        entry.len > CATALOG_NOTE_BYTES_MAX || entry.ptr[0] != (char)VERSION ||
+        bytes_get_u32(entry.ptr + entry.len - 4) != note_crc(key, entry.ptr, entry.len - 4)) {
+        return ERR_CORRUPT;
+    }
+    *ret_value = (struct slice){entry.ptr + 1, entry.len - 5};
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #define CATALOG_PACK_BYTES       16u
 #define CATALOG_PACK_ENTRY_BYTES 16u
 #define CATALOG_PAIR_KEY_BYTES   16u
+#define CATALOG_NOTE_BYTES_MAX   (1u + NOTE_VALUE_BYTES_MAX + 4u)
 #define CATALOG_STREAM_BYTES_MAX                                                           \
     (256u + STREAM_NAME_BYTES_MAX + STREAM_CONTENT_TYPE_BYTES_MAX + STREAM_SEQ_BYTES_MAX + \
      PRODUCER_ID_BYTES_MAX)
@@ -54,6 +55,13 @@ void catalog_encode_pair_key(uint64_t first, uint64_t second, void *out);
 
 /* Exactly 16 bytes. */
 int catalog_decode_pair_key(struct slice key, uint64_t *ret_first, uint64_t *ret_second) MUST_USE;
+
+/* Writes at most CATALOG_NOTE_BYTES_MAX bytes; returns how many. The checksum covers the key, so
+ * that no value passes for that of another key. */
+size_t catalog_encode_note(struct slice key, struct slice value, void *out);
+
+/* All of the entry is used and proven. */
+int catalog_decode_note(struct slice key, struct slice entry, struct slice *ret_value) MUST_USE;
 
 /* When the stream may have to go at the earliest moment that the catalog can tell, as milliseconds;
  * INT64_MAX: never. */

@@ -106,6 +106,16 @@ int checkpoint_add(struct checkpoint *c, const struct checkpoint_item *item)
     return 0;
 }
 
+void checkpoint_note(struct checkpoint *c, struct slice key, const struct slice *value)
+{
+    assert(c->txn);
+    if (value) {
+        catalog_put_note(c->txn, key, *value);
+    } else {
+        catalog_del_note(c->txn, key);
+    }
+}
+
 int checkpoint_commit(struct checkpoint *c, const struct catalog_state *state)
 {
     assert(c->txn);

@@ -193,10 +193,10 @@ static bool may_grow(void *context, uint64_t file_bytes, log_pos next)
     return false;
 }
 
-/* Deletes are always taken: there are no more of them than streams, and they make room. */
+/* What frees space is always taken: there is no more of it than streams and notes. */
 static int admit(struct local_store *s, const struct record *r)
 {
-    if (r->type == RECORD_DELETE) {
+    if (record_frees(r)) {
         __atomic_store_n(&s->deleted, true, __ATOMIC_RELEASE);
         return 0;
     }
@@ -248,6 +248,12 @@ static int op_expired(struct store *base, int64_t now_ms, size_t limit, catalog_
                       void *context)
 {
     return catalog_expired(local_of(base)->catalog, now_ms, limit, each, context);
+}
+
+static int op_each_note(struct store *base, struct slice prefix, catalog_note_fn each,
+                        void *context, struct errmsg *msg)
+{
+    return catalog_each_note(local_of(base)->catalog, prefix, each, context, msg);
 }
 
 static int op_read_marks(struct store *base, const struct extent *e, void *out)
@@ -606,6 +612,7 @@ static const struct store_ops local_store_ops = {
     .load = op_load,
     .list = op_list,
     .expired = op_expired,
+    .each_note = op_each_note,
     .read_marks = op_read_marks,
     .read_extent = op_read_extent,
     .pack_get = op_pack_get,
@@ -733,6 +740,7 @@ static int open_catalog(struct local_store *s, struct errmsg *msg)
     }
     struct catalog_state state = s->state;
     state.epoch++;
+    state.format = CATALOG_FORMAT; /* from here on no older version may open it */
     state.durable = (uint8_t)(in_memory(s) ? 0 : KIND_DURABLE);
     if (in_memory(s)) {
         state.checkpoint = 0;

@@ -7,11 +7,13 @@
  *           with 2: u64 epoch, u64 seq, u16 + id; with 4: u16 + seq; u32 + marks, body
  *   delete  u8 flags (1 soft, 2 expired), u64 released, u32 cascade_count, u64 ids
  *   touch   i64 now_ms
+ *   note    u8 flags (0), changes (note.h), which are its body
  *
  * The body is what is left of the payload. What the decoder would refuse, the encoder must never
  * write: an acknowledged record that recovery stops at takes all later ones with it. So both ask
  * the same functions, record_valid and body_valid; but the encoder, which is called under a
- * stream's lock, leaves it to whoever made them to prove more than RUN_MARKS_BYTES_MAX of marks. */
+ * stream's lock, leaves it to whoever made them to prove the changes of a note, and more than
+ * RUN_MARKS_BYTES_MAX of marks. */
 #include "log/record.h"
 
 #include <assert.h>
@@ -21,6 +23,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "log/marks.h"
+#include "log/note.h"
 
 #define FRAME_MAGIC 0x31636572u /* "rec1" */
 
@@ -37,6 +40,7 @@
 #define PRODUCER_FIXED_BYTES (8u + 8 + 2)
 #define DELETE_FIXED_BYTES   (1u + 8 + 4)
 #define TOUCH_FIXED_BYTES    8u
+#define NOTE_FIXED_BYTES     1u
 
 static bool create_valid(const struct record_create *c)
 {
@@ -58,7 +62,7 @@ static bool append_valid(const struct record_append *a)
 
 static bool record_valid(const struct record *r)
 {
-    if (r->id == 0) {
+    if ((r->id == 0) != (r->type == RECORD_NOTE)) {
         return false;
     }
     switch (r->type) {
@@ -71,6 +75,8 @@ static bool record_valid(const struct record *r)
                r->del.cascade.len == (size_t)r->del.cascade_count * 8;
     case RECORD_TOUCH:
         return true;
+    case RECORD_NOTE:
+        return r->note.changes.len >= 1 && r->note.changes.len <= NOTE_BATCH_BYTES_MAX;
     }
     return false;
 }
@@ -84,6 +90,7 @@ static struct slice record_marks(const struct record *r)
         return r->append.marks;
     case RECORD_DELETE:
     case RECORD_TOUCH:
+    case RECORD_NOTE:
         break;
     }
     return (struct slice){NULL, 0};
@@ -91,6 +98,10 @@ static struct slice record_marks(const struct record *r)
 
 static bool body_valid(const struct record *r)
 {
+    size_t count;
+    if (r->type == RECORD_NOTE) {
+        return note_check(r->note.changes, &count) == 0;
+    }
     return marks_valid(record_marks(r), record_body(r).len);
 }
 
@@ -118,6 +129,8 @@ size_t record_head_bytes(const struct record *r)
         return DELETE_FIXED_BYTES + r->del.cascade.len;
     case RECORD_TOUCH:
         return TOUCH_FIXED_BYTES;
+    case RECORD_NOTE:
+        return NOTE_FIXED_BYTES;
     }
     assert(false && "record type");
     return 0;
@@ -203,7 +216,7 @@ static uint8_t *put_delete(uint8_t *at, const struct record_delete *d)
 void record_encode_head(const struct record *r, void *out)
 {
     assert(record_valid(r));
-    assert(record_marks(r).len > RUN_MARKS_BYTES_MAX || body_valid(r));
+    assert(r->type == RECORD_NOTE || record_marks(r).len > RUN_MARKS_BYTES_MAX || body_valid(r));
     uint8_t *at = out;
     switch (r->type) {
     case RECORD_CREATE:
@@ -218,6 +231,9 @@ void record_encode_head(const struct record *r, void *out)
     case RECORD_TOUCH:
         at = put_u64(at, (uint64_t)r->touch.now_ms);
         break;
+    case RECORD_NOTE:
+        at = put_u8(at, 0);
+        break;
     }
     assert((size_t)(at - (uint8_t *)out) == record_head_bytes(r));
 }
@@ -229,11 +245,18 @@ struct slice record_body(const struct record *r)
         return r->create.body;
     case RECORD_APPEND:
         return r->append.body;
+    case RECORD_NOTE:
+        return r->note.changes;
     case RECORD_DELETE:
     case RECORD_TOUCH:
         break;
     }
     return (struct slice){0};
+}
+
+bool record_frees(const struct record *r)
+{
+    return r->type == RECORD_DELETE || (r->type == RECORD_NOTE && note_frees(r->note.changes));
 }
 
 static struct slice read_slice16(struct bytes_reader *in)
@@ -303,6 +326,13 @@ static bool read_delete(struct bytes_reader *in, struct record_delete *d)
     return (flags & ~(DELETE_SOFT | DELETE_EXPIRED)) == 0;
 }
 
+static bool read_note(struct bytes_reader *in, struct record_note *n)
+{
+    unsigned flags = bytes_read_u8(in);
+    n->changes = read_rest(in);
+    return flags == 0;
+}
+
 static bool read_payload(struct bytes_reader *in, struct record *r)
 {
     switch (r->type) {
@@ -315,6 +345,8 @@ static bool read_payload(struct bytes_reader *in, struct record *r)
     case RECORD_TOUCH:
         r->touch.now_ms = (int64_t)bytes_read_u64(in);
         return true;
+    case RECORD_NOTE:
+        return read_note(in, &r->note);
     }
     return false;
 }
@@ -357,7 +389,7 @@ int record_decode_frame(const void *bytes, struct record_frame *ret_frame)
         return ERR_CORRUPT;
     }
     unsigned type = at[32];
-    bool known = type >= RECORD_CREATE && type <= RECORD_TOUCH;
+    bool known = type >= RECORD_CREATE && type <= RECORD_NOTE;
     if (!known || at[33] != 0 || bytes_get_u16(at + 34) != 0) {
         return ERR_CORRUPT;
     }

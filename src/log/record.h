@@ -36,6 +36,7 @@ enum record_type {
     RECORD_APPEND = 2, /* bytes, producer state, Stream-Seq and closing, in any combination */
     RECORD_DELETE = 3, /* a stream goes, with every ancestor that only waited for it */
     RECORD_TOUCH = 4,  /* a read renewed a sliding TTL */
+    RECORD_NOTE = 5,   /* changes to notes, of no stream */
 };
 
 /* A producer's claim on one request (PROTOCOL.md 5.2.1). */
@@ -85,16 +86,25 @@ struct record_touch {
     int64_t now_ms;
 };
 
+struct record_note {
+    struct slice changes; /* see note.h */
+};
+
 struct record {
     enum record_type type;
-    stream_id id;
+    stream_id id; /* 0 for notes, and for nothing else */
     union {
         struct record_create create;
         struct record_append append;
         struct record_delete del;
         struct record_touch touch;
+        struct record_note note;
     };
 };
+
+/* Whether the record gives space back in the end, and is taken longest where the log is full: a
+ * deletion of a stream, or of notes. */
+bool record_frees(const struct record *r);
 
 /* Bytes of the payload without the body, which is always last. */
 size_t record_head_bytes(const struct record *r);
@@ -102,7 +112,7 @@ size_t record_head_bytes(const struct record *r);
 /* Writes record_head_bytes bytes. The payload is these bytes followed by the body. */
 void record_encode_head(const struct record *r, void *out);
 
-/* The body of a create or append; empty for the others. Borrows from `r`. */
+/* The body of a create or append, the changes of a note; empty for the others. Borrows from `r`. */
 struct slice record_body(const struct record *r);
 
 /* Decodes a payload. All slices borrow from `payload`. 0 or ERR_CORRUPT; every length, mark sum and

@@ -46,6 +46,9 @@ enum trouble {
     TROUBLE_ODD,    /* goes on, but somebody should look */
     TROUBLE_BROKEN, /* something does not work */
 };
+/* Adds a note to the checkpoint in progress, or its removal when value is NULL. Blocks. Whatever
+ * fails shows when the checkpoint is committed. */
+void checkpoint_note(struct checkpoint *c, struct slice key, const struct slice *value);
 
 /* What the streams tell the store's threads. `context` is the first argument of each. */
 struct store_events {
@@ -141,6 +144,8 @@ struct store_ops {
                 catalog_each_fn each, void *context);
     int (*expired)(struct store *s, int64_t now_ms, size_t limit, catalog_each_fn each,
                    void *context);
+    int (*each_note)(struct store *s, struct slice prefix, catalog_note_fn each, void *context,
+                     struct errmsg *msg);
     int (*read_marks)(struct store *s, const struct extent *e, void *out);
     int (*read_extent)(struct store *s, const struct extent *e, void *data, void *marks);
     int (*pack_get)(struct store *s, pack_id id, struct pack **ret_pack);

@@ -132,6 +132,7 @@ struct staging {
     uint64_t payload_len;
     uint64_t total; /* bytes in the log, frame and padding included */
     uint32_t payload_crc;
+    bool frees; /* see record_frees */
 };
 
 static void staging_init(struct staging *g, const struct record *r, struct block *block,
@@ -146,6 +147,7 @@ static void staging_init(struct staging *g, const struct record *r, struct block
     uint64_t bytes = RECORD_FRAME_BYTES + g->payload_len;
     g->total = (bytes + RECORD_ALIGN - 1) / RECORD_ALIGN * RECORD_ALIGN;
     g->payload_crc = crc32c(crc32c(0, head, head_len), g->body.ptr, g->body.len);
+    g->frees = record_frees(r);
 }
 
 /* Asks the preparer for room for `total` more bytes. */
@@ -178,7 +180,7 @@ static int admit(struct wal *w, const struct staging *g)
     if (waiting > 0 && waiting + g->total > w->config.staged_bytes_max) {
         return ERR_BUSY;
     }
-    uint64_t wanted = g->total + (g->record->type == RECORD_DELETE ? 0 : delete_room(w));
+    uint64_t wanted = g->total + (g->frees ? 0 : delete_room(w));
     if (w->next + wanted > w->room_end) {
         return ask_for_room(w, wanted);
     }

@@ -24,6 +24,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "stream/list.h"
 #include "stream/snapshot.h"
 #include "stream/view.h"
 
@@ -118,6 +119,7 @@ static int save(struct saving *saving, struct checkpoint *c)
     }
     if (code == 0 && !snap.empty) {
         code = checkpoint_add(c, &snap.item);
+        saving->stored = true;
         saving->dropped = snap.item.dropped;
         saving->gone_count = snap.gone_count;
     }
@@ -132,6 +134,9 @@ int checkpoint_collect(void *context, struct checkpoint *c)
     int code = take_dirty(e);
     for (size_t i = 0; code == 0 && i < e->saving_count; i++) {
         code = save(&e->saving[i], c);
+    }
+    if (code == 0) {
+        code = notes_collect(e, c);
     }
     if (code < 0) {
         checkpoint_done(e, code);
@@ -198,6 +203,9 @@ int checkpoint_collect_dropped(void *context, struct checkpoint *c, size_t max, 
 static void saved(struct engine *e, struct saving *saving)
 {
     struct stream *s = saving->stream;
+    if (saving->stored) {
+        list_stored(s);
+    }
     if (saving->dropped) {
         table_remove(e, s);
     } else if (saving->gone_count > 0) {
@@ -210,6 +218,10 @@ static void saved(struct engine *e, struct saving *saving)
 void checkpoint_done(void *context, int code)
 {
     struct engine *e = context;
+    notes_done(e, code);
+    if (code == 0) {
+        atomic_fetch_add(&e->checkpoints, 1); /* before anything of it may leave memory */
+    }
     for (size_t i = 0; i < e->saving_count; i++) {
         if (code < 0) {
             unsave(&e->saving[i]);

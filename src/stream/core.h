@@ -10,6 +10,7 @@
 #include "stream/engine.h"
 #include "stream/load.h"
 #include "stream/media.h"
+#include "stream/note.h"
 #include "stream/quota.h"
 #include "stream/stream.h"
 #include "stream/table.h"
@@ -29,6 +30,7 @@ struct saving {
     struct stream *stream; /* referenced */
     size_t gone_count;     /* forgotten producers that it removes */
     bool dropped;          /* it removes the stream */
+    bool stored;           /* it has something of it, if only that it is gone */
     bool taken;            /* its turn came */
 };
 
@@ -40,12 +42,16 @@ struct engine {
     struct loader loader;
     struct quota quota;
     struct replay *replay; /* while opening */
+    struct notes notes;
 
     pthread_mutex_t dirty_lock; /* guards the two below */
     struct list dirty;          /* struct stream: changed since it was last given to a checkpoint */
     size_t dirty_count;
     struct saving *saving; /* of the checkpoint in progress; the store's checkpoint thread */
     size_t saving_count;
+
+    pthread_mutex_t fresh_lock; /* guards the list */
+    struct list fresh; /* struct stream: in no catalog yet; each is dirty or in a checkpoint */
 
     pthread_mutex_t publish_lock; /* guards the list */
     struct list publish;          /* struct publish_note */
@@ -63,6 +69,7 @@ struct engine {
     _Atomic uint64_t waiters;           /* live readers */
     _Atomic uint64_t notices;           /* of the store */
     _Atomic uint64_t extent_generation; /* compactions told of; see load.c */
+    _Atomic uint64_t checkpoints;       /* that succeeded; see list.c */
     _Atomic bool checkpoint_asked;      /* by us, and not yet begun */
 
     pthread_rwlock_t observer_lock; /* guards `observer`; held to read while it is called */

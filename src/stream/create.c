@@ -9,6 +9,7 @@
 #include "base/media_type.h"
 #include "stream/checkpoint.h"
 #include "stream/expiry.h"
+#include "stream/list.h"
 #include "stream/locate.h"
 #include "stream/message.h"
 #include "stream/op.h"
@@ -271,6 +272,7 @@ static void commit(struct create_plan *plan, struct stream_op *op, struct stream
         atomic_fetch_add(&s->engine->hot_bytes, b->body.len);
     }
     view_push(s, plan->own, end);
+    list_fresh(s);
     if (plan->source) {
         view_push(op->source, plan->source, end);
     }

@@ -65,17 +65,20 @@ static struct engine *create(const struct engine_config *config)
     uint64_t seed;
     sys->random(sys->context, &seed, sizeof(seed));
     table_init(&e->table, seed);
+    notes_init(&e->notes, seed);
     media_set_init(&e->media);
     loader_init(&e->loader);
     quota_init(&e->quota);
     quota_limit(&e->quota, config->streams_max, config->bytes_max);
     pthread_mutex_init(&e->dirty_lock, NULL);
+    pthread_mutex_init(&e->fresh_lock, NULL);
     pthread_mutex_init(&e->publish_lock, NULL);
     pthread_mutex_init(&e->cache_lock, NULL);
     pthread_mutex_init(&e->workers_lock, NULL);
     init_keeper(e);
     observe_init(e);
     list_init(&e->dirty);
+    list_init(&e->fresh);
     list_init(&e->publish);
     list_init(&e->cached);
     list_init(&e->workers);
@@ -123,6 +126,7 @@ static void destroy(struct engine *e)
     drop_notes(e);
     drop_dirty(e);
     table_finish(&e->table);
+    notes_finish(&e->notes);
     media_set_finish(&e->media);
     replay_destroy(e->replay);
     observe_finish(e);
@@ -132,6 +136,7 @@ static void destroy(struct engine *e)
     pthread_mutex_destroy(&e->workers_lock);
     pthread_mutex_destroy(&e->cache_lock);
     pthread_mutex_destroy(&e->publish_lock);
+    pthread_mutex_destroy(&e->fresh_lock);
     pthread_mutex_destroy(&e->dirty_lock);
     free(e);
 }
@@ -244,6 +249,7 @@ void engine_get_stats(struct engine *e, struct engine_stats *ret_stats)
         .cache_bytes = atomic_load(&e->cache_bytes),
         .waiters = atomic_load(&e->waiters),
         .evicted = counter_get(&e->evictions),
+        .note_bytes = atomic_load(&e->notes.bytes),
     };
     e->store->ops->stats(e->store, &ret_stats->store);
     for (unsigned i = 0; engine_failed(e) && i < TABLE_SHARDS; i++) {

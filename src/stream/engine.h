@@ -14,6 +14,7 @@
 
 #include "base/block.h"
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/pool.h"
 #include "base/task.h"
 #include "log/store.h"
@@ -65,6 +66,7 @@ struct engine_stats {
     uint64_t waiters;        /* live readers that wait */
     uint64_t evicted;        /* streams that left memory since the start, being idle */
     struct store_stats store;
+    uint64_t note_bytes; /* of memory, for notes that wait for a checkpoint */
 };
 
 /* Each count is right at some moment of the call. The first two are of what was staged; once the
@@ -113,6 +115,62 @@ void engine_detach(struct engine_worker *w);
 /* Ops of this worker that have been started and not answered. */
 size_t engine_worker_pending(const struct engine_worker *w);
 
+/* Called per note in the order of keys; slices live during the call, which must not call the
+ * engine. An error ends the walk and is returned. */
+typedef int (*engine_note_fn)(void *context, struct slice key, struct slice value);
+
+/* Shows all notes whose keys begin with `prefix`, as they durably are at one moment. Any thread;
+ * blocks, and keeps checkpoints from ending meanwhile. ERR_CORRUPT, ERR_IO, ERR_NOMEM, with a
+ * sentence; some have been shown by then. */
+int engine_each_note(struct engine *e, struct slice prefix, engine_note_fn each, void *context,
+                     struct errmsg *msg) MUST_USE;
+
+/* Expiry as requested or as it stands. */
+struct stream_expiry {
+    bool has_ttl;
+    bool has_expires_at;
+    uint64_t ttl_seconds;
+    int64_t expires_at_ms;
+};
+
+/* A stream in a list, as it durably was at some moment of the call. */
+struct stream_listed {
+    struct slice name;
+    struct slice content_type;
+    uint64_t id;
+    uint64_t next; /* tail */
+    bool closed;
+    int64_t created_ms;
+    struct stream_expiry expiry; /* as asked for at its creation */
+    bool fork;
+    uint64_t fork_offset; /* bytes inherited; with next == fork_offset it has none of its own */
+};
+
+/* Which streams. */
+struct engine_list_query {
+    struct slice prefix; /* names begin so; empty: all */
+    struct slice after;  /* names come behind it in byte order; empty: from the first */
+    size_t limit;        /* at most so many are shown, above 0 */
+};
+
+/* Where a list ended. */
+struct engine_list_end {
+    bool more;         /* there may be more: go on with `after` = last */
+    struct slice last; /* in `bytes` */
+    char bytes[STREAM_NAME_BYTES_MAX];
+};
+
+/* Called per stream in the order of names; slices live during the call, which must not call the
+ * engine. An error ends the list and is returned. */
+typedef int (*engine_list_fn)(void *context, const struct stream_listed *listed);
+
+/* Lists live streams by name: those that are deleted, soft-deleted or past their time are left out,
+ * and of what is staged and not durable nothing shows. With ret_end->more it may have shown less
+ * than `limit`, even nothing: the work of a call is bounded. It blocks: for the pool. ERR_INVALID
+ * when `after` is longer than names are; ERR_CORRUPT, ERR_IO, ERR_NOMEM. */
+int engine_list(struct engine *e, const struct engine_list_query *query, engine_list_fn each,
+                void *context, struct engine_list_end *ret_end) MUST_USE;
+
 #define STREAM_PENDING 1
 
 enum stream_verb {
@@ -121,14 +179,7 @@ enum stream_verb {
     STREAM_DELETE, /* 5.4 */
     STREAM_HEAD,   /* 5.5 */
     STREAM_READ,   /* 5.6; also the first and each further step of a live read */
-};
-
-/* Expiry as requested or as it stands. */
-struct stream_expiry {
-    bool has_ttl;
-    bool has_expires_at;
-    uint64_t ttl_seconds;
-    int64_t expires_at_ms;
+    STREAM_NOTE,   /* of no stream: changes to notes, see log/note.h; `name` is not looked at */
 };
 
 struct stream_create_request {
@@ -161,6 +212,13 @@ struct stream_read_request {
     bool touch;         /* renews a sliding TTL; the first step of a read does, later ones do not */
     bool in_memory;     /* pieces must be memory: cold bytes are read on the pool */
     uint32_t bytes_max; /* 0: read_page_bytes */
+};
+
+/* Answered once it is durable: 0; ERR_INVALID for a batch that is not sound; ERR_FAILED,
+ * ERR_UNKNOWN, ERR_BUSY, ERR_NOSPC, ERR_NOMEM as appends are. A batch that note_frees, and that
+ * names keys which are there, is taken where others find the log full. */
+struct stream_note_request {
+    struct slice changes; /* a batch, see log/note.h */
 };
 
 /* A run of bytes of an answer. Exactly one of block and pack is set; the holder has a reference. */
@@ -219,6 +277,7 @@ struct stream_op {
         struct stream_create_request create;
         struct stream_append_request append;
         struct stream_read_request read;
+        struct stream_note_request note;
     };
     void (*done)(struct stream_op *op); /* on the worker's thread, after STREAM_PENDING only */
     void *context;                      /* the caller's */

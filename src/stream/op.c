@@ -324,7 +324,7 @@ int stream_start(struct engine_worker *w, struct stream_op *op)
     static int (*const begin[])(struct stream_op *) = {
         [STREAM_CREATE] = create_begin, [STREAM_APPEND] = append_begin,
         [STREAM_DELETE] = remove_begin, [STREAM_HEAD] = head_begin,
-        [STREAM_READ] = read_begin,
+        [STREAM_READ] = read_begin,     [STREAM_NOTE] = note_begin,
     };
     assert((size_t)op->verb < ARRAY_COUNT(begin));
     op->result = (struct stream_result){0};

@@ -19,6 +19,8 @@ int remove_begin(struct stream_op *op);
 int head_begin(struct stream_op *op);
 /* See create_begin. */
 int read_begin(struct stream_op *op);
+/* A batch of notes, see note.h. Returns as steps do. */
+int note_begin(struct stream_op *op);
 
 /* Brings the operation back to its worker, where its step is called. Any thread. */
 void op_post(struct stream_op *op);

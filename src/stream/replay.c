@@ -25,6 +25,7 @@
 #include "base/limits.h"
 #include "stream/checkpoint.h"
 #include "stream/expiry.h"
+#include "stream/list.h"
 #include "stream/message.h"
 #include "stream/view.h"
 
@@ -223,6 +224,7 @@ static int create_stream(struct engine *e, const struct record *r, struct stream
         code = table_list(e, s, r->id);
     }
     if (code == 0) {
+        list_fresh(s);
         table_live(e, s);
     } else {
         table_absent(e, s, code);
@@ -448,6 +450,8 @@ int replay_record(struct engine *e, const struct record *r, log_pos end)
         return replay_create_record(e, r, end);
     case RECORD_DELETE:
         return replay_delete(e, r, end);
+    case RECORD_NOTE:
+        return notes_replay(e, &r->note, end);
     case RECORD_APPEND:
     case RECORD_TOUCH:
         break;

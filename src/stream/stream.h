@@ -128,6 +128,7 @@ struct stream {
 
     struct list cache_link; /* on the engine's cache list; under the cache lock */
     struct list dirty_link; /* on the engine's dirty list; under the dirty lock */
+    struct list fresh_link; /* on the engine's fresh list; under the fresh lock */
     struct list queue;      /* while not live: operations that wait; under the name's shard */
     char name[];            /* canonical */
 };

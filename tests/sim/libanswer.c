@@ -84,6 +84,7 @@ bool request_matches(struct request *r, const struct record *record)
         s = model_by_id(&r->world->model, record->id);
         return r->op.verb == STREAM_DELETE && s && strcmp(s->name, r->said.name) == 0;
     case RECORD_TOUCH:
+    case RECORD_NOTE:
         break;
     }
     return false;

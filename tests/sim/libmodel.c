@@ -573,6 +573,8 @@ void model_apply(struct model *m, const struct record *r, log_pos end, int64_t n
         CHECK(s && s->ttl_seconds != UINT64_MAX, "a renewal of what does not expire");
         next_version(m, s)->accessed_ms = r->touch.now_ms;
         break;
+    case RECORD_NOTE:
+        break;
     }
 }
 

@@ -38,7 +38,7 @@ static void test_state(void **state)
     fixture_reopen(&f);
     assert_int_equal(f.state.epoch, 9);
     assert_int_equal(f.state.checkpoint, 64);
-    s.format = 2;
+    s.format = CATALOG_FORMAT + 1;
     t = fixture_begin(&f);
     catalog_put_state(t, &s);
     assert_int_equal(catalog_commit(t), 0);
@@ -46,7 +46,7 @@ static void test_state(void **state)
     f.catalog = NULL;
     int rc = catalog_open(fakedisk_sys(f.disk), f.dir, true, NULL, &f.catalog, &f.state, &f.msg);
     assert_int_equal(rc, ERR_MISMATCH);
-    assert_non_null(strstr(f.msg.text, "format 2"));
+    assert_non_null(strstr(f.msg.text, "format 3"));
     fixture_finish(&f);
 }
 

@@ -1,0 +1,281 @@
+/* The catalog has names in order but knows streams only as the last checkpoint left them, and none
+ * that was created since. So a list goes over the catalog and, beside it, over the streams that are
+ * fresh: created, and in no catalog yet. Each stream that is in memory is shown as memory has it;
+ * one that is not is as the catalog says, since what changed stays in memory until it is saved.
+ *
+ * A checkpoint moves streams from the one side to the other meanwhile. Fresh ones are taken first,
+ * so none is missed between the two, and one that is met on both sides is shown once. But a stream
+ * may be saved, and then leave memory, after the catalog was read: `checkpoints` of the engine
+ * counts what was saved, and when it moved and a stream is not in memory, the catalog is read anew
+ * from there on. */
+#include "stream/list.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "stream/core.h"
+#include "stream/expiry.h"
+#include "stream/view.h"
+
+#define LIST_LOOKS_EXTRA 1024u /* streams that a call may pass over, besides those that it shows */
+#define LIST_ENOUGH      1     /* ends a walk of the catalog that is to go no further */
+
+struct lister {
+    struct engine *e;
+    const struct engine_list_query *query;
+    engine_list_fn each;
+    void *context;
+    struct engine_list_end *end;
+    int64_t now_ms;
+    uint64_t checkpoints;  /* of the engine, before the catalog was read */
+    struct stream **fresh; /* by name; owned, and each referenced */
+    size_t fresh_count;
+    size_t fresh_at; /* the next one */
+    size_t shown;    /* by this call */
+    size_t looks;    /* at streams, by this call */
+    bool stale;      /* the catalog is to be read anew */
+    bool stopped;    /* nothing more is to be looked at */
+};
+
+void list_fresh(struct stream *s)
+{
+    struct engine *e = s->engine;
+    pthread_mutex_lock(&e->fresh_lock);
+    list_append(&e->fresh, &s->fresh_link);
+    pthread_mutex_unlock(&e->fresh_lock);
+}
+
+void list_stored(struct stream *s)
+{
+    struct engine *e = s->engine;
+    pthread_mutex_lock(&e->fresh_lock);
+    list_remove(&s->fresh_link);
+    pthread_mutex_unlock(&e->fresh_lock);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct stream *x = *(struct stream *const *)a;
+    const struct stream *y = *(struct stream *const *)b;
+    int order = slice_compare(stream_name(x), stream_name(y));
+    return order != 0 ? order : (x->id > y->id) - (x->id < y->id);
+}
+
+/* Under the lock. */
+static int collect_fresh(struct lister *w, size_t *ret_cap)
+{
+    LIST_FOR_EACH(node, &w->e->fresh)
+    {
+        struct stream *s = container_of(node, struct stream, fresh_link);
+        struct slice name = stream_name(s);
+        if (!slice_starts_with(name, w->query->prefix) || slice_compare(name, w->end->last) <= 0) {
+            continue;
+        }
+        if (w->fresh_count == *ret_cap) {
+            size_t cap = *ret_cap ? *ret_cap * 2 : 64;
+            struct stream **fresh = realloc(w->fresh, cap * sizeof(fresh[0]));
+            if (!fresh) {
+                return ERR_NOMEM;
+            }
+            w->fresh = fresh;
+            *ret_cap = cap;
+        }
+        w->fresh[w->fresh_count++] = stream_ref(s);
+    }
+    return 0;
+}
+
+static int take_fresh(struct lister *w)
+{
+    size_t cap = 0;
+    pthread_mutex_lock(&w->e->fresh_lock);
+    int code = collect_fresh(w, &cap);
+    pthread_mutex_unlock(&w->e->fresh_lock);
+    if (w->fresh_count > 0) {
+        qsort(w->fresh, w->fresh_count, sizeof(w->fresh[0]), by_name);
+    }
+    return code;
+}
+
+static void drop_fresh(struct lister *w)
+{
+    for (size_t i = 0; i < w->fresh_count; i++) {
+        stream_unref(w->fresh[i]);
+    }
+    free(w->fresh);
+    w->fresh = NULL;
+    w->fresh_count = 0;
+    w->fresh_at = 0;
+}
+
+/* Whether one more may be looked at. */
+static bool may_look(struct lister *w)
+{
+    w->stopped = w->stopped || w->shown == w->query->limit ||
+                 w->looks == w->query->limit + LIST_LOOKS_EXTRA;
+    return !w->stopped;
+}
+
+/* One name was looked at; `listed` is NULL when there is nothing to show of it. */
+static int pass(struct lister *w, struct slice name, const struct stream_listed *listed)
+{
+    assert(name.len <= sizeof(w->end->bytes));
+    w->looks++;
+    bool again = slice_equal(name, w->end->last); /* shown, or gone when it was looked at */
+    if (!again) {
+        memcpy(w->end->bytes, name.ptr, name.len);
+        w->end->last = (struct slice){w->end->bytes, name.len};
+    }
+    if (!listed || again) {
+        return 0;
+    }
+    w->shown++;
+    return w->each(w->context, listed);
+}
+
+static struct stream_expiry expiry_of(uint64_t ttl_seconds, int64_t expires_at_ms)
+{
+    return (struct stream_expiry){
+        .has_ttl = ttl_seconds != UINT64_MAX,
+        .has_expires_at = expires_at_ms != INT64_MAX,
+        .ttl_seconds = ttl_seconds != UINT64_MAX ? ttl_seconds : 0,
+        .expires_at_ms = expires_at_ms != INT64_MAX ? expires_at_ms : 0,
+    };
+}
+
+static int look_at_stream(struct lister *w, struct stream *s)
+{
+    pthread_mutex_lock(&s->lock);
+    const struct stream_state *v = view_now(s);
+    bool live = v->life == LIFE_ALIVE && w->now_ms < expiry_deadline(s);
+    struct stream_listed listed = {
+        .name = stream_name(s),
+        .id = s->id,
+        .next = v->tail,
+        .closed = v->closed,
+        .created_ms = s->created_ms,
+        .expiry = expiry_of(s->ttl_seconds, s->expires_at_ms),
+        .fork = s->fork != NULL,
+        .fork_offset = stream_own_start(s),
+    };
+    if (live) {
+        listed.content_type = media_text(s->media);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return pass(w, listed.name, live ? &listed : NULL);
+}
+
+/* As the stream would be once it is loaded. */
+static int64_t deadline_of(const struct stream_meta *m)
+{
+    if (m->expires_at_ms != INT64_MAX || m->ttl_seconds == UINT64_MAX) {
+        return m->expires_at_ms;
+    }
+    return m->accessed_ms + expiry_slack_ms(m->ttl_seconds) + (int64_t)(m->ttl_seconds * 1000);
+}
+
+static int look_at_meta(struct lister *w, const struct stream_meta *m)
+{
+    struct stream_listed listed = {
+        .name = m->name,
+        .content_type = m->content_type,
+        .id = m->id,
+        .next = m->tail,
+        .closed = m->closed,
+        .created_ms = m->created_ms,
+        .expiry = expiry_of(m->ttl_seconds, m->expires_at_ms),
+        .fork = m->source_id != 0,
+        .fork_offset = m->fork_offset,
+    };
+    bool live = !m->soft_deleted && w->now_ms < deadline_of(m);
+    return pass(w, m->name, live ? &listed : NULL);
+}
+
+/* Goes over the fresh ones before `name`, or at it too; NULL: all that there are. */
+static int look_at_fresh(struct lister *w, const struct slice *name, bool at_it)
+{
+    int code = 0;
+    while (code == 0 && w->fresh_at < w->fresh_count) {
+        struct stream *s = w->fresh[w->fresh_at];
+        int order = name ? slice_compare(stream_name(s), *name) : -1;
+        if (order > 0 || (order == 0 && !at_it) || !may_look(w)) {
+            break;
+        }
+        w->fresh_at++;
+        code = look_at_stream(w, s);
+    }
+    return code;
+}
+
+static int look_at_stored(struct lister *w, const struct stream_meta *m)
+{
+    struct stream *s = table_id(w->e, m->id);
+    if (s) {
+        int code = look_at_stream(w, s);
+        stream_unref(s);
+        return code;
+    }
+    if (atomic_load(&w->e->checkpoints) != w->checkpoints) {
+        w->stale = true;
+        return LIST_ENOUGH;
+    }
+    return look_at_meta(w, m);
+}
+
+static int visit(void *context, const struct stream_meta *m)
+{
+    struct lister *w = context;
+    int code = look_at_fresh(w, &m->name, false);
+    if (code != 0) {
+        return code;
+    }
+    if (!may_look(w)) {
+        return LIST_ENOUGH;
+    }
+    /* One of the same name that is fresh is the same, or came after it went. */
+    size_t before = w->fresh_at;
+    code = look_at_fresh(w, &m->name, true);
+    return code != 0 || w->fresh_at > before ? code : look_at_stored(w, m);
+}
+
+/* One reading of the catalog. */
+static int list_once(struct lister *w)
+{
+    w->stale = false;
+    w->checkpoints = atomic_load(&w->e->checkpoints);
+    int code = take_fresh(w);
+    if (code == 0) {
+        struct store *store = w->e->store;
+        code = store->ops->list(store, w->query->prefix, w->end->last, SIZE_MAX, visit, w);
+    }
+    code = code == LIST_ENOUGH ? 0 : code; /* the walk may have made a 0 of it itself */
+    if (code == 0 && !w->stale) {
+        code = look_at_fresh(w, NULL, true);
+    }
+    drop_fresh(w);
+    return code;
+}
+
+int engine_list(struct engine *e, const struct engine_list_query *query, engine_list_fn each,
+                void *context, struct engine_list_end *ret_end)
+{
+    struct lister w = {.e = e,
+                       .query = query,
+                       .each = each,
+                       .context = context,
+                       .end = ret_end,
+                       .now_ms = engine_now_ms(e)};
+    assert(query->limit > 0);
+    if (query->after.len > sizeof(ret_end->bytes)) {
+        return ERR_INVALID;
+    }
+    /* `after` may be where the list before ended, in these very bytes. */
+    memmove(ret_end->bytes, query->after.ptr ? query->after.ptr : "", query->after.len);
+    ret_end->last = (struct slice){ret_end->bytes, query->after.len};
+    int code;
+    do {
+        code = list_once(&w);
+    } while (code == 0 && w.stale);
+    ret_end->more = code == 0 && w.stopped;
+    return code;
+}
