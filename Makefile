@@ -3,6 +3,7 @@
 B      ?= build
 OPT    ?= -O2
 PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
 SAN    ?=
 COV    ?=
 WERROR ?=
@@ -131,8 +132,20 @@ cov:
 bench: all
 	@ARBE_BIN=$(abspath $(B))/arbe bench/run $(BENCH_ARGS)
 
+# Where a distribution's own package would use PREFIX=/usr.
+SHARE = $(DESTDIR)$(PREFIX)/share
 install: all
 	install -D -m 755 $(B)/arbe $(DESTDIR)$(PREFIX)/bin/arbe
+	install -d $(SHARE)/man/man1
+	install -m 644 docs/man/*.1 $(SHARE)/man/man1
+	install -D -m 644 tools/install/arbe.bash $(SHARE)/bash-completion/completions/arbe
+	install -D -m 644 tools/install/_arbe $(SHARE)/zsh/site-functions/_arbe
+	install -D -m 644 tools/install/arbe.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/arbe.conf
+	install -D -m 644 tools/install/arbe.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/arbe.conf
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|@PREFIX@|$(PREFIX)|' tools/install/arbe-streams.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/arbe-streams.service
+	chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/system/arbe-streams.service
+	[ -e $(DESTDIR)$(SYSCONFDIR)/arbe/streams.conf ] || install -D -m 644 tools/install/streams.conf $(DESTDIR)$(SYSCONFDIR)/arbe/streams.conf
 	$(if $(LIBS),install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/arbe)
 	$(if $(LIBS),install -m 644 $(LIBS) $(DESTDIR)$(PREFIX)/lib && ln -sf libarbe.so $(DESTDIR)$(PREFIX)/lib/libarbe.so.0)
 	$(if $(LIBS),install -m 644 include/arbe/*.h $(DESTDIR)$(PREFIX)/include/arbe)

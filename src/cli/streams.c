@@ -11,6 +11,8 @@
 #include "serve/server.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -29,6 +31,7 @@ struct settings {
     const char *secret_file;
     const char *public_url;
     const char *cors_origin;
+    const char *log_file;
     uint64_t durability; /* an enum durability: the choices stand in its order */
     uint64_t log_format; /* an enum logger_format, likewise */
     uint64_t insecure;
@@ -86,8 +89,10 @@ static const struct flag flags[] = {
      AT(checkpoint_interval_ms), 10, DAY_MS},
     {"cors-origin", "ORIGIN", "*", "Access-Control-Allow-Origin", NULL, FLAG_TEXT, AT(cors_origin),
      0, 0},
-    {"log-format", "text|json", "text", "how lines on stderr look", "text|json", FLAG_CHOICE,
-     AT(log_format), 0, 0},
+    {"log-file", "FILE", NULL, "append those lines to a file, opened anew at SIGHUP", NULL,
+     FLAG_TEXT, AT(log_file), 0, 0},
+    {"log-format", "text|json", "text", "how lines for the operator look (on stderr)", "text|json",
+     FLAG_CHOICE, AT(log_format), 0, 0},
 };
 
 static void print_help(void)
@@ -249,7 +254,7 @@ static void cut_slashes(char *url)
     }
 }
 
-static void fill(const struct settings *settings, struct serve_config *config)
+static void fill(const struct settings *settings, int log_fd, struct serve_config *config)
 {
     uint64_t units = (settings->wal_segment_bytes + SEGMENT_UNIT - 1) / SEGMENT_UNIT;
 
@@ -266,9 +271,8 @@ static void fill(const struct settings *settings, struct serve_config *config)
     config->wal_segment_bytes = units * SEGMENT_UNIT;
     config->body_bytes_max = settings->body_bytes_max;
     config->read_page_bytes = (uint32_t)settings->read_page_bytes;
-    config->logger = (struct logger){.fd = STDERR_FILENO,
-                                     .format = (enum logger_format)settings->log_format,
-                                     .level = LOGGER_INFO};
+    config->logger = (struct logger){
+        .fd = log_fd, .format = (enum logger_format)settings->log_format, .level = LOGGER_INFO};
 }
 
 /* A problem with how the server was asked for. */
@@ -282,28 +286,6 @@ static int failed(const struct errmsg *msg)
 {
     (void)fprintf(stderr, "arbe streams: %s\n", msg->text);
     return COMMAND_FAILED;
-}
-
-static int run(const struct settings *settings, struct serve_config *config, struct errmsg *msg)
-{
-    char secret[SECRET_BYTES_MAX];
-    char url[1024] = "";
-
-    if (settings->secret_file != NULL &&
-        secret_read(settings->secret_file, secret, &config->secret, msg) != 0) {
-        return failed(msg);
-    }
-    if (settings->public_url != NULL) {
-        (void)snprintf(url, sizeof(url), "%s", settings->public_url);
-        cut_slashes(url);
-    }
-    config->public_url = url;
-    int code = server_run(config, stdout, msg);
-
-    if (code == 0) {
-        return COMMAND_GOOD;
-    }
-    return msg->text[0] == '\0' ? COMMAND_FAILED : failed(msg);
 }
 
 /* What the settings came from; they borrow from it. */
@@ -390,26 +372,174 @@ static int print_config(const struct settings *settings, const struct sources *s
     return fflush(stdout) == 0 && good ? COMMAND_GOOD : COMMAND_FAILED;
 }
 
-static int with_settings(const struct settings *settings, const struct sources *sources)
+/* The flags that SIGHUP reloads; the others take a restart. */
+static const char *const reloadable[] = {"secret-file", "max-connections"};
+
+static bool is_reloadable(const struct flag *flag)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(reloadable); i++) {
+        if (strcmp(flag->name, reloadable[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool differs(const struct flag *flag, const struct settings *a, const struct settings *b)
+{
+    char memory[2][1024];
+    struct buf text[2];
+
+    buf_init_fixed(&text[0], memory[0], sizeof(memory[0]));
+    buf_init_fixed(&text[1], memory[1], sizeof(memory[1]));
+    flags_format(flag, a, &text[0]);
+    flags_format(flag, b, &text[1]);
+    return !slice_equal(buf_slice(&text[0]), buf_slice(&text[1]));
+}
+
+/* Says which flag changed in vain, the first one if there are several. */
+static void tell_restart(const struct settings *running, const struct settings *now,
+                         struct errmsg *msg)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(flags); i++) {
+        if (flags_is_setting(&flags[i]) && !is_reloadable(&flags[i]) &&
+            differs(&flags[i], running, now)) {
+            (void)err_set(msg, 0, "%s takes a restart to change", flags[i].name);
+            return;
+        }
+    }
+}
+
+/* A running server's command: all that a reload needs. */
+struct command_line {
+    int argc;
+    char **argv;
+    const struct settings *running;
+    int log_fd;                    /* of log_file, or standard error */
+    char secret[SECRET_BYTES_MAX]; /* as last read */
+};
+
+static int open_log(const char *path, int *ret_fd, struct errmsg *msg)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+
+    if (fd < 0) {
+        return err_set(msg, ERR_IO, "cannot open the log file %.100s: %s", path, strerror(errno));
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+/* The file of that name takes the place of the one that was open, for all threads at once. */
+static int reopen_log(const struct command_line *line, struct errmsg *msg)
+{
+    int fd = -1;
+
+    if (line->running->log_file == NULL) {
+        return 0;
+    }
+    int code = open_log(line->running->log_file, &fd, msg);
+
+    if (code == 0) {
+        if (dup3(fd, line->log_fd, O_CLOEXEC) < 0) {
+            code = err_set(msg, ERR_IO, "cannot open the log file anew: %s", strerror(errno));
+        }
+        (void)close(fd); /* the other one stands for the file */
+    }
+    return code;
+}
+
+static int read_tunables(struct command_line *line, const struct settings *settings,
+                         struct serve_tunables *ret_tunables, struct errmsg *msg)
+{
+    *ret_tunables = (struct serve_tunables){.connection_count_max = 0};
+    int code = choose_connections(settings, &ret_tunables->connection_count_max, msg);
+
+    if (code == 0 && settings->secret_file != NULL) {
+        code = secret_read(settings->secret_file, line->secret, &ret_tunables->secret, msg);
+    }
+    return code;
+}
+
+static int reload(void *context, struct serve_tunables *ret_tunables, struct errmsg *msg)
+{
+    struct command_line *line = context;
+    struct settings settings = {.config = NULL};
+    struct sources sources = {.file = NULL};
+    int code = reopen_log(line, msg);
+
+    if (code == 0) {
+        code = load(&settings, &sources, line->argc, line->argv, msg);
+    }
+    if (code == 0) {
+        code = check(&settings, msg);
+    }
+    /* Answers are marked as public or private from the start on. */
+    if (code == 0 && (settings.secret_file == NULL) != (line->running->secret_file == NULL)) {
+        code = err_set(msg, ERR_INVALID,
+                       "secret-file: whether there is a secret takes a restart to change");
+    }
+    if (code == 0) {
+        code = read_tunables(line, &settings, ret_tunables, msg);
+    }
+    if (code == 0) {
+        tell_restart(line->running, &settings, msg);
+    }
+    free(sources.file);
+    return code;
+}
+
+static int serve(struct command_line *line, struct serve_config *config, struct errmsg *msg)
+{
+    char url[1024] = "";
+
+    if (line->running->public_url != NULL) {
+        (void)snprintf(url, sizeof(url), "%s", line->running->public_url);
+        cut_slashes(url);
+    }
+    config->public_url = url;
+    config->reload = reload;
+    config->reload_context = line;
+    fill(line->running, line->log_fd, config);
+    int code = server_run(config, stdout, msg);
+
+    if (code == 0) {
+        return COMMAND_GOOD;
+    }
+    return msg->text[0] == '\0' ? COMMAND_FAILED : failed(msg);
+}
+
+static int with_settings(struct command_line *line, const struct sources *sources)
 {
     struct serve_config config = {.listen = NULL};
     struct errmsg msg = {{0}};
 
-    if (check(settings, &msg) != 0 ||
-        choose_connections(settings, &config.connection_count_max, &msg) != 0) {
+    if (check(line->running, &msg) != 0 ||
+        choose_connections(line->running, &config.tunables.connection_count_max, &msg) != 0) {
         return usage(&msg);
     }
-    if (settings->print_config) {
-        return print_config(settings, sources);
+    if (line->running->print_config) {
+        return print_config(line->running, sources);
     }
-    fill(settings, &config);
-    return run(settings, &config, &msg);
+    if (read_tunables(line, line->running, &config.tunables, &msg) != 0 ||
+        (line->running->log_file != NULL &&
+         open_log(line->running->log_file, &line->log_fd, &msg) != 0)) {
+        return failed(&msg);
+    }
+    int ended = serve(line, &config, &msg);
+
+    if (line->running->log_file != NULL) {
+        (void)close(line->log_fd); /* all lines are written */
+    }
+    return ended;
 }
 
 int command_streams(int argc, char **argv)
 {
     struct settings settings = {.config = NULL};
     struct sources sources = {.file = NULL};
+    struct command_line line = {
+        .argc = argc, .argv = argv, .running = &settings, .log_fd = STDERR_FILENO};
     struct errmsg msg = {{0}};
 
     if (argc > 0 && tool_is_named(argv[0])) {
@@ -422,7 +552,7 @@ int command_streams(int argc, char **argv)
     int code = load(&settings, &sources, argc, argv, &msg);
     int ended = code == ERR_IO || code == ERR_NOMEM ? failed(&msg)
                 : code != 0                         ? usage(&msg)
-                                                    : with_settings(&settings, &sources);
+                                                    : with_settings(&line, &sources);
 
     free(sources.file);
     return ended;

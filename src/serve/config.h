@@ -3,16 +3,22 @@
 #ifndef ARBE_SERVE_CONFIG_H
 #define ARBE_SERVE_CONFIG_H
 
+#include "base/err.h"
 #include "base/logger.h"
 #include "base/slice.h"
 #include "log/wal.h"
+
+/* What a running server takes on SIGHUP; see tunables.h. */
+struct serve_tunables {
+    struct slice secret;           /* bearer secret; empty: none is asked for */
+    uint32_t connection_count_max; /* 503 above */
+};
 
 struct serve_config {
     const char *listen;              /* HOST:PORT; port 0 picks one */
     const char *data_dir;            /* --data */
     enum durability durability;      /* --durability */
     unsigned worker_count;           /* threads, each with its own event loop; at least 1 */
-    struct slice secret;             /* bearer secret; empty: none is asked for */
     const char *public_url;          /* what Location begins with; empty: taken from Host */
     const char *cors_origin;         /* Access-Control-Allow-Origin */
     uint64_t long_poll_timeout_ms;   /* 204 after this long without data */
@@ -23,8 +29,12 @@ struct serve_config {
     uint64_t wal_segment_bytes;      /* --wal-segment */
     uint64_t body_bytes_max;         /* 413 above */
     uint32_t read_page_bytes;        /* most bytes of one catch-up answer */
-    uint32_t connection_count_max;   /* 503 above */
     struct logger logger;            /* for the few lines that a server has to say */
+    struct serve_tunables tunables;  /* at start */
+    /* On SIGHUP: reads the settings again and says what is wrong with them, or what of them takes a
+     * restart, in `msg`. The secret lives until the next call. NULL: SIGHUP does nothing. */
+    int (*reload)(void *context, struct serve_tunables *ret_tunables, struct errmsg *msg);
+    void *reload_context;
 };
 
 #endif

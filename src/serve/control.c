@@ -87,7 +87,7 @@ void control_begin(struct exchange *x, struct slice path, struct slice query)
     enum control_resource resource = c->route.resource;
 
     if (needs_secret(resource) &&
-        !auth_is_good(exchange_request(x), x->worker->server->config->secret)) {
+        !auth_is_good(exchange_request(x), server_tunables(x->worker->server)->secret)) {
         problem_answer(x, 401, SLICE("this server wants Authorization: Bearer and its secret"));
     } else if (code != 0) {
         problem_answer_code(x, code, &msg);

@@ -198,7 +198,7 @@ static void serve_stream(struct exchange *x, struct slice path, struct slice que
     prepare_fn prepare = handler_of(x->method);
     struct errmsg msg = {{0}};
 
-    if (!auth_is_good(exchange_request(x), server->config->secret)) {
+    if (!auth_is_good(exchange_request(x), server_tunables(server)->secret)) {
         problem_answer(x, 401, SLICE("this server wants Authorization: Bearer and its secret"));
         return;
     }

@@ -5,6 +5,7 @@
 
 #include "base/pool.h"
 #include "log/sys.h"
+#include "serve/notify.h"
 #include "serve/reply.h"
 #include "serve/worker.h"
 
@@ -31,10 +32,10 @@ static void block_signals(sigset_t *ret_set)
     (void)sigemptyset(ret_set);
     (void)sigaddset(ret_set, SIGTERM);
     (void)sigaddset(ret_set, SIGINT);
+    (void)sigaddset(ret_set, SIGHUP);
     (void)sigaddset(ret_set, SIGALRM);
     (void)pthread_sigmask(SIG_BLOCK, ret_set, NULL);
     (void)sigaction(SIGPIPE, &ignore, NULL); /* a write to a closed socket is an error code */
-    (void)sigaction(SIGHUP, &ignore, NULL);  /* nothing is reloaded yet */
 }
 
 /* On one of the store's threads. */
@@ -154,7 +155,7 @@ static void announce(const struct server *server, const struct worker *first, FI
     listener_address(first->listener, address, sizeof(address));
     logger_line(&config->logger, LOGGER_INFO,
                 "listening on %s with %u workers, %u connections at most, data in %s%s", address,
-                config->worker_count, config->connection_count_max,
+                config->worker_count, config->tunables.connection_count_max,
                 config->durability == DURABILITY_MEMORY ? "memory beside " : "", config->data_dir);
     (void)fprintf(ready, "arbe streams listening on http://%s/v1/stream/\n", address);
     (void)fflush(ready); /* who started us may have stopped listening; that is no reason to stop */
@@ -234,20 +235,64 @@ static void drain(struct worker *workers, unsigned count)
     }
 }
 
+/* SIGHUP: all of the new settings, or none of them. */
+static void reload(struct server *server)
+{
+    const struct serve_config *config = server->config;
+    struct serve_tunables value;
+    struct errmsg msg = {{0}};
+
+    if (config->reload == NULL) {
+        return;
+    }
+    notify_reloading();
+    int code = config->reload(config->reload_context, &value, &msg);
+
+    if (code == 0) {
+        code = tunables_set(&server->tunables, &value);
+    }
+    if (code != 0) {
+        logger_line(&config->logger, LOGGER_ERROR, "SIGHUP: the settings stay as they were: %s",
+                    msg.text[0] == '\0' ? err_text(code) : msg.text);
+    } else if (msg.text[0] != '\0') {
+        logger_line(&config->logger, LOGGER_WARN, "SIGHUP: reloaded, but %s", msg.text);
+    } else {
+        logger_line(&config->logger, LOGGER_INFO, "SIGHUP: reloaded");
+    }
+    notify_send("READY=1");
+}
+
+/* Until a signal that ends the server; its number. */
+static int wait_for_end(struct server *server, const sigset_t *signals)
+{
+    int number = 0;
+
+    for (;;) {
+        if (sigwait(signals, &number) != 0) {
+            continue;
+        }
+        if (number != SIGHUP) {
+            return number;
+        }
+        reload(server);
+    }
+}
+
 /* Workers are there: starts them, waits for the signal, stops them. */
 static int serve(struct server *server, struct worker *workers, const sigset_t *signals,
                  FILE *ready, struct errmsg *msg)
 {
     const struct serve_config *config = server->config;
-    int number = 0;
     int code = start_workers(workers, config->worker_count, msg);
 
     if (code != 0) {
         return code;
     }
     announce(server, &workers[0], ready);
-    while (sigwait(signals, &number) != 0) {
-    }
+    notify_send("READY=1");
+    int number = wait_for_end(server, signals);
+
+    notify_send("STOPPING=1");
     logger_line(&config->logger, LOGGER_INFO, "%s: draining",
                 number == SIGINT ? "SIGINT" : "SIGTERM");
     drain(workers, config->worker_count);
@@ -273,7 +318,7 @@ int server_run(const struct serve_config *config, FILE *ready, struct errmsg *ms
         .etag_salt = etag_salt(),
         .conn = {.input_bytes_max = INPUT_BYTES_MAX},
         .body_bytes_total_max = config->body_bytes_max * 4,
-        .cache_control = config->secret.len > 0
+        .cache_control = config->tunables.secret.len > 0
                              ? SLICE("private, max-age=60, stale-while-revalidate=300")
                              : SLICE("public, max-age=60, stale-while-revalidate=300"),
     };
@@ -288,8 +333,10 @@ int server_run(const struct serve_config *config, FILE *ready, struct errmsg *ms
     reply_format_common(&server.common, config);
     struct worker *workers = calloc(config->worker_count, sizeof(*workers));
 
-    if (workers == NULL || server.common.failed) {
+    if (workers == NULL || server.common.failed ||
+        tunables_set(&server.tunables, &config->tunables) != 0) {
         free(workers);
+        tunables_finish(&server.tunables);
         buf_finish(&server.common);
         return err_set(msg, ERR_NOMEM, "out of memory");
     }
@@ -314,6 +361,7 @@ int server_run(const struct serve_config *config, FILE *ready, struct errmsg *ms
         code = code == 0 ? closed : code;
     }
     free(workers);
+    tunables_finish(&server.tunables);
     buf_finish(&server.common);
     return code;
 }

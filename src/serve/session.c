@@ -320,7 +320,7 @@ static const struct conn_handler handler = {
  * waits for what it says. */
 static bool admit(struct server *server, bool *ret_refused)
 {
-    unsigned max = server->config->connection_count_max;
+    unsigned max = server_tunables(server)->connection_count_max;
     unsigned open = atomic_fetch_add(&server->connections, 1);
 
     *ret_refused = open >= max;

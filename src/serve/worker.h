@@ -9,6 +9,7 @@
 #include "net/conn.h"
 #include "net/listener.h"
 #include "serve/config.h"
+#include "serve/tunables.h"
 #include "stream/engine.h"
 
 #include <pthread.h>
@@ -16,6 +17,7 @@
 
 struct server {
     const struct serve_config *config;
+    struct tunables tunables;
     struct engine *engine;
     struct pool *pool;
     struct buf common;               /* the headers that every answer has, ready to be copied */
@@ -26,6 +28,12 @@ struct server {
     uint64_t body_bytes_total_max;   /* above it 503 */
     atomic_uint connections;         /* open */
 };
+
+/* The settings that may change, as of now. */
+static inline const struct serve_tunables *server_tunables(const struct server *server)
+{
+    return tunables_get(&server->tunables);
+}
 
 struct worker {
     struct server *server;
