@@ -109,6 +109,11 @@ static int take_totals(struct catalog *c, MDB_txn *txn, struct catalog_state *st
     return rc;
 }
 
+static bool known_format(const struct catalog_state *state)
+{
+    return state->format >= CATALOG_FORMAT_FIRST && state->format <= CATALOG_FORMAT;
+}
+
 /* Makes the tables when they are missing, and reads or makes the state. */
 static int open_tables(struct catalog *c, MDB_txn *txn, struct catalog_state *ret_state)
 {
@@ -134,7 +139,7 @@ static int read_tables(struct catalog *c, struct catalog_state *ret_state)
     }
     struct catalog_state state;
     rc = open_tables(c, txn, &state);
-    if (rc == 0 && state.format == CATALOG_FORMAT) {
+    if (rc == 0 && known_format(&state)) {
         rc = take_totals(c, txn, &state);
     }
     rc = rc ? rc : c->sys->catalog_commit(c->sys->context);
@@ -181,7 +186,7 @@ int catalog_open(struct sys *sys, const char *dir, bool sync, const struct catal
     rc = rc ? rc : catalog_env_verify(c);
     if (rc) {
         (void)err_set(msg, rc, "cannot open the catalog %s: %s", dir, err_file_text(rc));
-    } else if (state.format < CATALOG_FORMAT_FIRST || state.format > CATALOG_FORMAT) {
+    } else if (!known_format(&state)) {
         rc = err_set(msg, ERR_MISMATCH, "the catalog %s has format %u; this version knows %u to %u",
                      dir, state.format, CATALOG_FORMAT_FIRST, CATALOG_FORMAT);
     }

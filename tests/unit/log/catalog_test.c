@@ -23,6 +23,16 @@ static void test_new_catalog(void **state)
     fixture_finish(&f);
 }
 
+/* Adds "key=value;" to a text of 64 bytes. */
+static int collect_note(void *context, struct slice key, struct slice value)
+{
+    char *out = context;
+    size_t len = strlen(out);
+    (void)snprintf(out + len, 64 - len, "%.*s=%.*s;", (int)key.len, key.ptr, (int)value.len,
+                   value.ptr);
+    return 0;
+}
+
 /* The state is what was written last; another format is refused with a sentence. */
 static void test_state(void **state)
 {
@@ -47,6 +57,40 @@ static void test_state(void **state)
     int rc = catalog_open(fakedisk_sys(f.disk), f.dir, true, NULL, &f.catalog, &f.state, &f.msg);
     assert_int_equal(rc, ERR_MISMATCH);
     assert_non_null(strstr(f.msg.text, "format 3"));
+    fixture_finish(&f);
+}
+
+/* A catalog of the first format has no notes and no totals: both are there once it was opened. */
+static void test_first_format(void **state)
+{
+    (void)state;
+    struct catalog_fixture f;
+    fixture_init(&f);
+    struct stream_meta meta = fixture_meta(1, "a", 0);
+    fixture_put(&f, &meta);
+    struct catalog_state s = f.state;
+    uint8_t bytes[CATALOG_STATE_BYTES];
+    s.format = CATALOG_FORMAT_FIRST;
+    s.counted = 0;
+    catalog_encode_state(&s, bytes);
+    MDB_txn *txn = NULL;
+    MDB_val key = catalog_val(CATALOG_STATE_KEY, strlen(CATALOG_STATE_KEY));
+    MDB_val value = catalog_val(bytes, sizeof(bytes));
+    assert_int_equal(mdb_txn_begin(f.catalog->env, NULL, 0, &txn), 0);
+    assert_int_equal(mdb_put(txn, f.catalog->tables[TABLE_META], &key, &value, 0), 0);
+    assert_int_equal(mdb_drop(txn, f.catalog->tables[TABLE_NOTES], 1), 0);
+    assert_int_equal(mdb_txn_commit(txn), 0);
+    fixture_reopen(&f);
+    assert_int_equal(f.state.format, CATALOG_FORMAT_FIRST);
+    assert_int_equal(catalog_get_totals(f.catalog).streams, 1);
+    assert_int_equal(f.state.counted, 1);
+    struct catalog_txn *t = fixture_begin(&f);
+    catalog_put_note(t, SLICE("k"), SLICE("v"));
+    assert_int_equal(catalog_commit(t), 0);
+    fixture_reopen(&f);
+    char notes[64] = "";
+    assert_int_equal(catalog_each_note(f.catalog, SLICE(""), collect_note, notes, &f.msg), 0);
+    assert_string_equal(notes, "k=v;");
     fixture_finish(&f);
 }
 
@@ -278,10 +322,15 @@ static void test_expired(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_new_catalog), cmocka_unit_test(test_state),
-        cmocka_unit_test(test_open_errors), cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_load),        cmocka_unit_test(test_gaps_are_corrupt),
-        cmocka_unit_test(test_list),        cmocka_unit_test(test_walk_stops),
+        cmocka_unit_test(test_new_catalog),
+        cmocka_unit_test(test_state),
+        cmocka_unit_test(test_first_format),
+        cmocka_unit_test(test_open_errors),
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_load),
+        cmocka_unit_test(test_gaps_are_corrupt),
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_walk_stops),
         cmocka_unit_test(test_expired),
     };
     return UNIT_RUN(tests);
