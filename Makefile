@@ -32,6 +32,9 @@ LDLIBS += -llmdb -lpthread
 ifneq ($(shell grep -rlsE '^\#include <openssl/' src | head -n 1),)
 LDLIBS += -lcrypto
 endif
+ifneq ($(shell grep -rlsE '^\#include <curl/' src | head -n 1),)
+LDLIBS += -lcurl
+endif
 
 SRC   := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 OBJ   := $(SRC:%.c=$(B)/obj/%.o)
@@ -84,7 +87,7 @@ $(B)/tests/$(1)/%$(2): $(B)/obj/tests/$(1)/%$(3) $(4) $(B)/core.a
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC) $$(ALL_LDFLAGS) $(5) -o $$@ $$(filter-out %.a,$$^) $(B)/core.a $(6) $$(LDLIBS)
 endef
-$(eval $(call test_program,unit,_test,_test.o,$(call HELP,unit) $(filter %/libfakedisk.o %/libfakefile.o,$(call HELP,sim)),,-lcmocka))
+$(eval $(call test_program,unit,_test,_test.o,$(call HELP,unit) $(filter %/libfakedisk.o %/libfakefile.o,$(call HELP,sim)),,-lcmocka -lssl))
 # Memory runs out in simulations: tests/sim/alloc.h.
 WRAP := -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 $(eval $(call test_program,sim,_sim,_sim.o,$(call HELP,sim),$(WRAP),-lcmocka))

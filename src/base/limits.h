@@ -79,4 +79,13 @@
 #define GLOB_SEGMENTS_MAX                  64u    /* of a pattern; 400 */
 #define INDEX_NODES_MAX                    1000000u /* segments of all patterns; 429 */
 
+/* Webhooks. */
+#define WEBHOOKS_MAX             256u        /* under way; others wait */
+#define WEBHOOKS_PER_HOST_MAX    16u         /* under way to one host and port; others wait */
+#define WEBHOOK_LOOKUPS_MAX      512u        /* threads asking for names; others wait */
+#define WEBHOOK_HOSTS_IDLE_MAX   1024u       /* remembered with nothing to send; the idlest goes */
+#define WEBHOOK_TIMEOUT_MS       30000u      /* from the look-up to the end of the reply; failed */
+#define WEBHOOK_REPLY_BYTES_MAX  (64u * KIB) /* body of a reply; failed */
+#define WEBHOOK_HEADER_BYTES_MAX (64u * KIB) /* all header lines of a reply; failed */
+
 #endif

@@ -8,7 +8,8 @@
 /* Sets the context, a bool, when `name` is nothing of ours, nor of a fresh file system. */
 static int note_foreign(void *context, const char *name)
 {
-    static const char *const known[] = {"lock", "wal", "packs", "catalog", "reserve", "lost+found"};
+    static const char *const known[] = {"lock",    "wal",  "packs",     "catalog",
+                                        "reserve", "keys", "lost+found"};
     bool *foreign = context;
     bool ours = false;
     for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
