@@ -29,18 +29,10 @@
     "The secrets of a streams server: for its eyes only. arbe streams rotate-key changes them.\n"
 #define PEM_END "-----END PRIVATE KEY-----\n"
 
-/* base64url without padding (RFC 4648 section 5), with a NUL. `out` holds BASE64_LEN and that. */
+/* base64url with a NUL. `out` holds BASE64_LEN, and that. */
 static void encode_url(char *out, struct slice bytes)
 {
-    size_t len = base64_encode(out, bytes);
-
-    while (len > 0 && out[len - 1] == '=') {
-        len--;
-    }
-    out[len] = '\0';
-    for (size_t i = 0; i < len; i++) {
-        out[i] = (char)(out[i] == '+' ? '-' : out[i] == '/' ? '_' : out[i]);
-    }
+    out[base64url_encode(out, bytes)] = '\0';
 }
 
 static void encode_hex(char *out, const uint8_t *bytes, size_t len)
