@@ -143,12 +143,13 @@ static struct stream_expiry expiry_of(uint64_t ttl_seconds, int64_t expires_at_m
     };
 }
 
-static int look_at_stream(struct lister *w, struct stream *s)
+/* Fills *ret_listed; whether there is something to show. */
+static bool look_into(struct lister *w, struct stream *s, struct stream_listed *ret_listed)
 {
     pthread_mutex_lock(&s->lock);
     const struct stream_state *v = view_now(s);
     bool live = v->life == LIFE_ALIVE && w->now_ms < expiry_deadline(s);
-    struct stream_listed listed = {
+    *ret_listed = (struct stream_listed){
         .name = stream_name(s),
         .id = s->id,
         .next = v->tail,
@@ -159,9 +160,16 @@ static int look_at_stream(struct lister *w, struct stream *s)
         .fork_offset = stream_own_start(s),
     };
     if (live) {
-        listed.content_type = media_text(s->media);
+        ret_listed->content_type = media_text(s->media);
     }
     pthread_mutex_unlock(&s->lock);
+    return live;
+}
+
+static int look_at_stream(struct lister *w, struct stream *s)
+{
+    struct stream_listed listed;
+    bool live = look_into(w, s, &listed);
     return pass(w, listed.name, live ? &listed : NULL);
 }
 
@@ -191,6 +199,24 @@ static int look_at_meta(struct lister *w, const struct stream_meta *m)
     return pass(w, m->name, live ? &listed : NULL);
 }
 
+/* The next fresh one, and those of the same name: one that was deleted and made anew between two
+ * checkpoints is there twice, and at most one of them lives. */
+static int look_at_namesakes(struct lister *w)
+{
+    struct slice name = stream_name(w->fresh[w->fresh_at]);
+    struct stream_listed listed;
+    size_t end = w->fresh_at + 1;
+    bool live = false;
+    while (end < w->fresh_count && slice_equal(stream_name(w->fresh[end]), name)) {
+        end++;
+    }
+    for (size_t at = end; !live && at > w->fresh_at;) {
+        live = look_into(w, w->fresh[--at], &listed);
+    }
+    w->fresh_at = end;
+    return pass(w, name, live ? &listed : NULL);
+}
+
 /* Goes over the fresh ones before `name`, or at it too; NULL: all that there are. */
 static int look_at_fresh(struct lister *w, const struct slice *name, bool at_it)
 {
@@ -201,8 +227,7 @@ static int look_at_fresh(struct lister *w, const struct slice *name, bool at_it)
         if (order > 0 || (order == 0 && !at_it) || !may_look(w)) {
             break;
         }
-        w->fresh_at++;
-        code = look_at_stream(w, s);
+        code = look_at_namesakes(w);
     }
     return code;
 }

@@ -60,10 +60,38 @@ static void names_in_order(void **state)
     rig_close(&rig);
 }
 
+/* One that was deleted and made anew between two checkpoints is shown as it is now. */
+static void made_anew(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_open(&rig);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rig_put(&rig, "b", "text/plain", "12"), 0);
+        assert_int_equal(rig_delete(&rig, "b"), 0);
+    }
+    assert_int_equal(rig_put(&rig, "a", "text/plain", "1"), 0);
+    assert_int_equal(rig_put(&rig, "b", "text/plain", "123"), 0);
+    assert_int_equal(rig_put(&rig, "c", "text/plain", "1"), 0);
+    for (size_t limit = 1; limit < 5; limit++) {
+        expect(&rig, "", limit, "a:1 b:3 c:1 ");
+    }
+    checkpoint(&rig);
+    expect(&rig, "", 10, "a:1 b:3 c:1 ");
+    assert_int_equal(rig_delete(&rig, "b"), 0);
+    assert_int_equal(rig_put(&rig, "b", "text/plain", "1"), 0);
+    assert_int_equal(rig_delete(&rig, "b"), 0);
+    expect(&rig, "", 10, "a:1 c:1 ");
+    assert_int_equal(rig_put(&rig, "b", "text/plain", ""), 0);
+    expect(&rig, "", 10, "a:1 b:0 c:1 ");
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_in_order),
+        cmocka_unit_test(made_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
