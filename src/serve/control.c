@@ -11,7 +11,11 @@
 
 void control_destroy(struct control *c)
 {
-    free(c);
+    if (c != NULL) {
+        buf_finish(&c->op.answer);
+        control_listing_destroy(c->listing);
+        free(c);
+    }
 }
 
 void control_answer(struct exchange *x, int status, struct slice type, struct slice cache_control,
@@ -77,7 +81,6 @@ void control_begin(struct exchange *x, struct slice path, struct slice query)
     struct control *c = calloc(1, sizeof(*c) + path.len);
     struct errmsg msg = {{0}};
 
-    (void)query;
     if (c == NULL) {
         session_drop(x->session);
         return;
@@ -95,6 +98,8 @@ void control_begin(struct exchange *x, struct slice path, struct slice query)
         answer_nothing(x);
     } else if (!control_allows(resource, x->method)) {
         answer_method(x, resource);
+    } else if (resource == CONTROL_LISTING) {
+        control_list_begin(x, query);
     } else {
         problem_answer(x, 503, SLICE("subscriptions are not served yet"));
     }

@@ -6,11 +6,16 @@
 
 #include "serve/control_route.h"
 #include "serve/exchange.h"
+#include "stream/subscriptions.h"
+
+struct control_listing; /* private to control_list.c */
 
 /* What a request is about, beside its exchange. */
 struct control {
     struct control_route route;
-    char memory[]; /* the route's */
+    struct subscription_op op;       /* on one subscription */
+    struct control_listing *listing; /* owned; NULL but for the listing */
+    char memory[];                   /* the route's */
 };
 
 /* Begins to serve a request whose path, without its query, control_is_path knows. */
@@ -18,6 +23,15 @@ void control_begin(struct exchange *x, struct slice path, struct slice query);
 
 /* Accepts NULL. */
 void control_destroy(struct control *c);
+
+/* Requests for one subscription. */
+void control_subscription_begin(struct exchange *x);
+
+/* The listing of streams. */
+void control_list_begin(struct exchange *x, struct slice query);
+
+/* Accepts NULL. */
+void control_listing_destroy(struct control_listing *l);
 
 /* Answers with a document of any length, `type` being its content type, and destroys the
  * exchange. */
