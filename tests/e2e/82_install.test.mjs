@@ -1,0 +1,168 @@
+// Tier 80: what make install puts where, and that manual, completions and unit match the program.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { BIN, tempDir } from './lib/server.mjs';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const top = tempDir();
+after(() => rmSync(top, { recursive: true, force: true }));
+
+function command(program, args, { env = {}, input } = {}) {
+    const { status, stdout, stderr, error } = spawnSync(program, args, {
+        cwd: ROOT, encoding: 'utf8', input, env: { ...process.env, PATH: `${dirname(BIN)}:${process.env.PATH}`, ...env },
+    });
+    assert.equal(error, undefined, `${program}: ${error}`);
+    return { status, stdout, stderr };
+}
+
+function good(program, args, options) {
+    const result = command(program, args, options);
+    assert.equal(result.status, 0, `${program} ${args.join(' ')}: ${result.stderr}${result.stdout}`);
+    return result.stdout;
+}
+
+// The flags that a help text lists, and the words below a line that ends in a colon.
+const flagsOf = (help) => [...help.matchAll(/^ {2}(--[a-z0-9-]+)/gm)].map((found) => found[1]);
+const toolsOf = (help) => [...help.matchAll(/^ {2}arbe streams ([a-z][a-z-]*)/gm)].map((found) => found[1]);
+
+// make finds the program that the tests run, built or not by this very make, and never builds another one.
+function install(destination, ...variables) {
+    return good('make', ['-s', 'install', `B=${dirname(BIN)}`, '-o', 'all', `DESTDIR=${destination}`, ...variables]);
+}
+
+const listed = (dir) => readdirSync(dir, { recursive: true }).map(String).filter((name) => statSync(join(dir, name)).isFile()).sort();
+
+describe('make install', { timeout: 120_000 }, () => {
+    test('every file has its place, rights and prefix', () => {
+        const usr = join(top, 'usr');
+        install(usr, 'PREFIX=/usr');
+        assert.deepEqual(listed(usr).filter((name) => !/include|\/lib\/libarbe|pkgconfig|man3/.test(name)), [
+            'etc/arbe/streams.conf',
+            'usr/bin/arbe',
+            'usr/lib/systemd/system/arbe-streams.service',
+            'usr/lib/sysusers.d/arbe.conf',
+            'usr/lib/tmpfiles.d/arbe.conf',
+            'usr/share/bash-completion/completions/arbe',
+            'usr/share/man/man1/arbe-streams.1',
+            'usr/share/man/man1/arbe.1',
+            'usr/share/zsh/site-functions/_arbe',
+        ]);
+        for (const name of listed(usr)) {
+            assert.equal(statSync(join(usr, name)).mode & 0o777, name === 'usr/bin/arbe' ? 0o755 : 0o644, name);
+        }
+        const unit = readFileSync(join(usr, 'usr/lib/systemd/system/arbe-streams.service'), 'utf8');
+        assert.match(unit, /^ExecStart=\/usr\/bin\/arbe streams /m);
+        assert.ok(!unit.includes('@'.concat('PREFIX')));
+    });
+
+    test('settings that are there are kept', () => {
+        const dir = join(top, 'kept');
+        mkdirSync(join(dir, 'etc/arbe'), { recursive: true });
+        writeFileSync(join(dir, 'etc/arbe/streams.conf'), 'listen = [::1]:1\n');
+        install(dir);
+        assert.equal(readFileSync(join(dir, 'etc/arbe/streams.conf'), 'utf8'), 'listen = [::1]:1\n');
+        statSync(join(dir, 'usr/local/bin/arbe'));
+    });
+
+    test('the sample settings are settings, also with every comment taken off', () => {
+        const sample = readFileSync(join(ROOT, 'tools/install/streams.conf'), 'utf8');
+        const file = join(top, 'sample.conf');
+        writeFileSync(file, sample.replace(/^# ([a-z-]+ = )/gm, '$1'));
+        const printed = good(BIN, ['streams', '--print-config', '--config', file]);
+        assert.ok(printed.includes(`# from ${file}:`));
+    });
+});
+
+describe('the manual', { timeout: 120_000 }, () => {
+    const page = (name) => readFileSync(join(ROOT, 'docs/man', name), 'utf8').replaceAll('\\-', '-');
+
+    test('tells of every command, tool and flag, and of no other', () => {
+        const help = good(BIN, ['streams', '--help']);
+        const text = page('arbe-streams.1');
+        for (const word of [...flagsOf(help), ...toolsOf(help)]) {
+            assert.match(text, new RegExp(`^\\.(B|BR|BI|TP)?.*${word}\\b`, 'm'), word);
+        }
+        const known = new Set(flagsOf(help));
+        for (const tool of toolsOf(help)) {
+            flagsOf(good(BIN, ['streams', tool, '--help'])).forEach((flag) => known.add(flag));
+        }
+        for (const [flag] of text.matchAll(/--[a-z][a-z0-9-]+/g)) {
+            assert.ok(known.has(flag) || flag === '--help', `${flag} is in the manual only`);
+        }
+        for (const [, name] of good(BIN, ['--help']).matchAll(/^ {2}([a-z]+) {2,}/gm)) {
+            assert.match(page('arbe.1'), new RegExp(`^\\.B ${name}$`, 'm'), name);
+        }
+    });
+
+    test('is sound roff', () => {
+        for (const name of readdirSync(join(ROOT, 'docs/man'))) {
+            const { status, stderr } = command('groff', ['-man', '-Tutf8', '-ww', '-z', join('docs/man', name)]);
+            assert.equal(status, 0);
+            assert.equal(stderr, '', name);
+        }
+    });
+});
+
+describe('completions', { timeout: 120_000 }, () => {
+    const shells = {
+        bash: (words) => good('bash', ['-c', `
+            source tools/install/arbe.bash
+            COMP_WORDS=("$@")
+            COMP_CWORD=$(($# - 1))
+            _arbe
+            printf '%s\\n' "\${COMPREPLY[@]}"`, 'bash', ...words]),
+        zsh: (words) => good('zsh', ['-f', '-c', `
+            compadd() { shift; print -rl -- "$@" }
+            _files() { print -r -- "files $*" }
+            words=("$@")
+            CURRENT=$#
+            source tools/install/_arbe`, 'zsh', ...words]),
+    };
+    const help = good(BIN, ['streams', '--help']);
+
+    for (const [name, complete] of Object.entries(shells)) {
+        const offers = (...words) => complete(words).split('\n').filter((word) => word.startsWith(words.at(-1)) && word !== '').sort();
+
+        test(`${name}: commands, tools, flags and values come from the help`, () => {
+            assert.deepEqual(offers('arbe', ''), ['streams']);
+            assert.deepEqual(offers('arbe', 'streams', ''), toolsOf(help).sort());
+            assert.deepEqual(offers('arbe', 'streams', '--'), flagsOf(help).sort());
+            assert.deepEqual(offers('arbe', 'streams', '--sse-'), ['--sse-heartbeat', '--sse-lifetime']);
+            assert.deepEqual(offers('arbe', 'streams', '--durability', ''), ['memory', 'os', 'sync']);
+            assert.deepEqual(offers('arbe', 'streams', '--workers', ''), []);
+            assert.ok(offers('arbe', 'streams', 'verify', '--').includes('--json'));
+        });
+    }
+
+    test('files and directories', () => {
+        copyFileSync(join(ROOT, 'tools/install/streams.conf'), join(top, 'a.conf'));
+        assert.ok(shells.bash(['arbe', 'streams', '--config', join(top, 'a.')]).includes('a.conf'));
+        assert.ok(!shells.bash(['arbe', 'streams', '--data', join(top, 'a.')]).includes('a.conf'));
+        assert.match(shells.zsh(['arbe', 'streams', '--config', '']), /^files $/m);
+        assert.match(shells.zsh(['arbe', 'streams', 'verify', '']), /^files -\/$/m);
+    });
+});
+
+describe('the unit', { timeout: 120_000 }, () => {
+    test('is sound, and leaves the service little', () => {
+        const dir = join(top, 'unit');
+        install(dir, 'PREFIX=/usr');
+        const unit = join(dir, 'usr/lib/systemd/system/arbe-streams.service');
+        // The program that it names has to be there to be verified.
+        writeFileSync(unit, readFileSync(unit, 'utf8').replace('/usr/bin/arbe', BIN));
+        const { stderr, status } = command('systemd-analyze', ['verify', '--man=no', unit]);
+        assert.equal(status, 0, stderr);
+        assert.ok(!/arbe/.test(stderr), stderr);
+        const { stdout } = command('systemd-analyze', ['security', '--offline=yes', '--threshold=20', unit]);
+        assert.match(stdout, /Overall exposure level for arbe-streams.service: [01]\./);
+    });
+
+    test('its user and its directories are described', () => {
+        assert.match(readFileSync(join(ROOT, 'tools/install/arbe.sysusers'), 'utf8'), /^u arbe - "[^"]+" \/var\/lib\/arbe$/m);
+        const dirs = readFileSync(join(ROOT, 'tools/install/arbe.tmpfiles'), 'utf8');
+        assert.match(dirs, /^d \/var\/lib\/arbe 0700 arbe arbe$/m);
+    });
+});
