@@ -1,4 +1,5 @@
-// A service manager's socket: binds the path that it is given and prints each datagram, its lines joined by spaces.
+/* A service manager's socket: binds the path that it is given and prints each datagram, its lines
+ * joined by spaces. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,7 +13,7 @@ int main(int argc, char **argv)
     if (argc != 2 || fd < 0 || strlen(argv[1]) >= sizeof(address.sun_path)) {
         return 2;
     }
-    strcpy(address.sun_path, argv[1]);
+    memcpy(address.sun_path, argv[1], strlen(argv[1]));
     if (bind(fd, (struct sockaddr *)&address, sizeof(address)) != 0) {
         perror(argv[1]);
         return 1;
