@@ -1,6 +1,6 @@
 /* The program: a table of commands. */
 #include "cli/command.h"
-#include "cli/version.h"
+#include "base/version.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -44,6 +44,24 @@ enum http_method {
 #undef X
 };
 
+enum {
+#define X(name) +1
+    HTTP_METHOD_COUNT = 1 HTTP_METHOD_LIST(X), /* of enum http_method */
+#undef X
+#define X(code, reason) +1
+    HTTP_STATUS_COUNT = 0 HTTP_STATUS_LIST(X)
+#undef X
+};
+
+/* The method as in a request; "other" for HTTP_OTHER. */
+const char *http_method_name(enum http_method method);
+
+/* The place of a status in the list, from 0; HTTP_STATUS_COUNT for one that is not in it. */
+unsigned http_status_index(int status);
+
+/* The status at a place below HTTP_STATUS_COUNT. */
+int http_status_at(unsigned index);
+
 /* The reason phrase; "Unknown" for codes not in the list. */
 const char *http_status_reason(int status);
 

@@ -126,7 +126,6 @@ struct store_stats {
     uint64_t packs;           /* as of the last checkpoint or compaction, like what follows */
     uint64_t pack_bytes;      /* of the files */
     uint64_t pack_live_bytes; /* of them that a stream still needs */
-    uint64_t catalog_streams; /* that the catalog knows */
 };
 
 struct store_ops {

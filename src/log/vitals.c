@@ -120,7 +120,6 @@ void vitals_count(struct vitals *v, struct catalog *catalog)
         counter_set(&v->packs, sums.packs);
         counter_set(&v->pack_bytes, sums.bytes);
         counter_set(&v->pack_live_bytes, sums.live_bytes);
-        counter_set(&v->streams, catalog_count(catalog));
     }
 }
 
@@ -147,5 +146,4 @@ void vitals_get_stats(const struct vitals *v, struct store_stats *stats)
     stats->packs = counter_get(&v->packs);
     stats->pack_bytes = counter_get(&v->pack_bytes);
     stats->pack_live_bytes = counter_get(&v->pack_live_bytes);
-    stats->catalog_streams = counter_get(&v->streams);
 }

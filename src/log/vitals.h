@@ -27,7 +27,6 @@ struct vitals {
     struct counter packs;               /* files, as last counted, like what follows */
     struct counter pack_bytes;          /* of those files */
     struct counter pack_live_bytes;     /* of them that a stream still needs */
-    struct counter streams;             /* in the catalog */
 };
 
 /* Fills a zeroed struct. */
@@ -56,7 +55,7 @@ void vitals_compaction(struct vitals *v, const char *path, int rc);
  * thread. */
 void vitals_compacted(struct vitals *v, uint64_t moved_bytes, size_t packs_gone, uint64_t took_us);
 
-/* Counts the packs that the catalog names, and its streams. Reads, so it blocks; checkpoint
+/* Counts the packs that the catalog names. Reads, so it blocks; checkpoint
  * thread. */
 void vitals_count(struct vitals *v, struct catalog *catalog);
 

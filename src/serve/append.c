@@ -12,6 +12,7 @@ static void answer(struct exchange *x)
     bool producer = x->op.append.producer.id.len > 0;
     bool fresh = producer && !result->duplicate && x->op.append.body.len > 0;
 
+    histogram_observe(&x->worker->tally.append_us, loop_now_us(x->worker->loop) - x->ready_us);
     reply_begin(x, fresh ? 200 : 204, REPLY_NO_STORE);
     reply_next(x, result->next);
     reply_closed(x, result->closed);
@@ -41,6 +42,7 @@ static void refuse(struct exchange *x)
     const struct stream_result *result = &x->op.result;
     int status = err_status(result->code);
 
+    tally_error(&x->worker->tally, result->code);
     problem_begin(x, status);
     if (result->stale_epoch) {
         reply_u64(x, SLICE("Producer-Epoch"), result->producer_epoch);

@@ -72,6 +72,7 @@ static void finish(struct exchange *x)
         if (result->code == ERR_GONE) {
             status = 409;
         }
+        tally_error(&x->worker->tally, result->code);
         problem_begin(x, status);
         reply_closed(x, result->closed);
         problem_send(x, status, problem_detail(result->code, &result->msg));

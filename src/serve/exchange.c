@@ -104,6 +104,8 @@ void exchange_run(struct exchange *x)
 static void body_complete(struct exchange *x)
 {
     x->session->state = SESSION_BUSY;
+    x->ready_us = loop_now_us(x->worker->loop);
+    counter_add(&x->worker->tally.request_bytes, x->body.len);
     session_set_deadline(x->session, LOOP_NEVER_MS);
     x->ready(x);
 }
@@ -181,6 +183,7 @@ static prepare_fn handler_of(enum http_method method)
 
 static void answer_name_error(struct exchange *x, int code, const struct errmsg *msg)
 {
+    tally_error(&x->worker->tally, code);
     problem_answer(x, code == ERR_TOOBIG ? 414 : err_status(code), slice_of(msg->text));
 }
 
@@ -240,9 +243,10 @@ static void route(struct exchange *x)
         control_begin(x, path, query);
     } else if (name_is_stream_path(path)) {
         serve_stream(x, path, query);
-    } else if (slice_equal(path, SLICE("/health")) &&
-               (x->method == HTTP_GET || x->method == HTTP_HEAD)) {
+    } else if (slice_equal(path, SLICE("/health"))) {
         health_answer(x);
+    } else if (slice_equal(path, SLICE("/metrics"))) {
+        metrics_answer(x);
     } else if (x->method == HTTP_OTHER) {
         answer_method(x);
     } else {

@@ -47,6 +47,8 @@ struct exchange {
     struct live live;
     struct slice allow;    /* for a 405, when it is not what streams know; static */
     struct control *about; /* owned; what a request to the control API is about, or NULL */
+    int status;            /* of the answer, once it has begun */
+    uint64_t ready_us;     /* when the body was there, by the loop's clock */
     size_t name_len;
     char name[STREAM_NAME_BYTES_MAX];   /* canonical */
     void (*ready)(struct exchange *x);  /* the body is there */

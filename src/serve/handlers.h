@@ -25,9 +25,12 @@ int catchup_prepare(struct exchange *x, struct errmsg *msg) MUST_USE;
 /* Answers OPTIONS of anything (CORS preflight). */
 void options_answer(struct exchange *x);
 
-/* Answers GET and HEAD of /health: 200, or 503 with a sentence when the log has failed, the last
- * checkpoint failed, or the server drains. */
+/* Answers /health: 200, or 503 with what is wrong when the log has failed, the last checkpoint
+ * failed, or the server drains. */
 void health_answer(struct exchange *x);
+
+/* Answers /metrics; asks for the secret. */
+void metrics_answer(struct exchange *x);
 
 /* A read answered with a page: 200 or 304. `cursor`: with a Stream-Cursor, as live answers have. */
 void catchup_answer(struct exchange *x, bool cursor);
@@ -52,6 +55,9 @@ void sse_tick(struct exchange *x);
 
 /* SSE: ends the answer cleanly. */
 void sse_stop(struct exchange *x);
+
+/* The first read has its result, and from now on the request is a live reader of that stream. */
+void live_begun(struct exchange *x);
 
 /* Takes the reader off its stream. */
 void live_ended(struct exchange *x);

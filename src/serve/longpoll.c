@@ -7,8 +7,23 @@
 
 static void look(struct exchange *x);
 
+static struct counter *open_readers(struct exchange *x)
+{
+    struct tally *t = &x->worker->tally;
+
+    return x->query.live == QUERY_SSE ? &t->sse_streams : &t->long_polls;
+}
+
+void live_begun(struct exchange *x)
+{
+    x->live.stream = stream_ref(x->op.result.page.stream);
+    x->ended = live_ended;
+    counter_add(open_readers(x), 1);
+}
+
 void live_ended(struct exchange *x)
 {
+    counter_add(open_readers(x), UINT64_MAX); /* one less */
     if (x->live.waiting) {
         x->live.waiting = false;
         stream_unwait(&x->live.waiter);
@@ -39,6 +54,7 @@ static void answer_gone(struct exchange *x)
     const struct stream_result *result = &x->op.result;
     int code = result->code == ERR_GONE ? ERR_GONE : ERR_NOTFOUND;
 
+    tally_error(&x->worker->tally, code);
     problem_answer(x, err_status(code), slice_of(err_text(code)));
 }
 
@@ -74,6 +90,7 @@ static void sleep_or_look(struct exchange *x)
     } else {
         struct errmsg msg = {{0}};
 
+        tally_error(&x->worker->tally, code);
         problem_answer(x, code == ERR_LIMIT ? 503 : err_status(code), problem_detail(code, &msg));
     }
 }
@@ -117,9 +134,8 @@ void longpoll_begin(struct exchange *x)
         return;
     }
     /* Only now is it sure that there will be a wait, and that it may be long. */
-    x->live.stream = stream_ref(page->stream);
+    live_begun(x);
     x->live.at = page->next;
-    x->ended = live_ended;
     exchange_drop_head(x);
     session_set_deadline(x->session, x->worker->server->config->long_poll_timeout_ms);
     looked(x);

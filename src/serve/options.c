@@ -1,7 +1,7 @@
-/* Answers that concern no stream: CORS preflight and health. */
+/* CORS preflight, which concerns no stream. */
 #include "serve/handlers.h"
 
-#include "serve/problem.h"
+#include "serve/reply.h"
 
 /* All request headers of PROTOCOL.md 13.2 and 5.2.1, and those that browsers do not allow by
  * themselves. A preflight carries no credentials, so it is asked for none. */
@@ -19,23 +19,4 @@ void options_answer(struct exchange *x)
     reply_literal(x, SLICE("Access-Control-Max-Age"), SLICE("86400"));
     reply_literal(x, SLICE("Allow"), SLICE("GET, HEAD, PUT, POST, DELETE, OPTIONS"));
     reply_send_bare(x);
-}
-
-/* Ready is a server that takes writes and can go on taking them. */
-void health_answer(struct exchange *x)
-{
-    struct store_health health;
-
-    engine_get_health(x->worker->server->engine, &health);
-    if (health.log_error || health.checkpoint_error) {
-        problem_answer(x, 503, slice_of(health.text));
-        return;
-    }
-    if (x->worker->draining) {
-        problem_answer(x, 503, slice_of(err_text(ERR_STOPPING)));
-        return;
-    }
-    reply_begin(x, 200, REPLY_NO_STORE);
-    reply_literal(x, SLICE("Content-Type"), SLICE("application/json"));
-    reply_send(x, SLICE("{\"status\":\"ok\"}\n"));
 }

@@ -110,5 +110,6 @@ struct slice problem_detail(int code, const struct errmsg *msg)
 
 void problem_answer_code(struct exchange *x, int code, const struct errmsg *msg)
 {
+    tally_error(&x->worker->tally, code);
     problem_answer(x, err_status(code), problem_detail(code, msg));
 }

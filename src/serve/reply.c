@@ -29,6 +29,7 @@ void reply_begin(struct exchange *x, int status, struct slice cache_control)
 {
     struct worker *w = x->worker;
 
+    x->status = status;
     /* What cannot be read away cannot be told from the next request (RFC 9112 section 9.3). A
      * client that waits for 100 Continue may or may not send its body after this answer. */
     x->keep = x->keep && !w->draining && !x->unasked &&
@@ -91,8 +92,14 @@ void reply_closed(struct exchange *x, bool closed)
     }
 }
 
+void reply_count(struct exchange *x, uint64_t body_bytes)
+{
+    counter_add(&x->worker->tally.response_bytes, body_bytes);
+}
+
 void reply_end_head(struct exchange *x, uint64_t body_bytes)
 {
+    reply_count(x, x->head_only ? 0 : body_bytes);
     reply_u64(x, SLICE("Content-Length"), body_bytes);
     response_end_head(&x->worker->out);
 }
@@ -105,6 +112,7 @@ bool reply_queue_head(struct exchange *x)
         session_drop(x->session);
         return false;
     }
+    counter_add(&x->worker->tally.requests[x->method][http_status_index(x->status)], 1);
     return true;
 }
 

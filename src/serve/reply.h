@@ -40,6 +40,9 @@ void reply_send(struct exchange *x, struct slice body);
  * worker's buffer or queues it after reply_queue_head. Then reply_done. */
 void reply_end_head(struct exchange *x, uint64_t body_bytes);
 
+/* Counts bytes of a body that has no length; reply_end_head counts the others. */
+void reply_count(struct exchange *x, uint64_t body_bytes);
+
 /* Queues what is in the worker's buffer. False when the connection is beyond use: it and the
  * exchange are gone then. */
 bool reply_queue_head(struct exchange *x) MUST_USE;

@@ -93,6 +93,14 @@ static uint64_t etag_salt(void)
     return salt;
 }
 
+static uint64_t wall_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 static int open_engine(struct server *server, struct sys *sys, struct errmsg *msg)
 {
     const struct serve_config *config = server->config;
@@ -316,6 +324,7 @@ int server_run(const struct serve_config *config, FILE *ready, struct errmsg *ms
     struct server server = {
         .config = config,
         .etag_salt = etag_salt(),
+        .started_ms = wall_ms(),
         .conn = {.input_bytes_max = INPUT_BYTES_MAX},
         .body_bytes_total_max = config->body_bytes_max * 4,
         .cache_control = config->tunables.secret.len > 0
@@ -333,6 +342,7 @@ int server_run(const struct serve_config *config, FILE *ready, struct errmsg *ms
     reply_format_common(&server.common, config);
     struct worker *workers = calloc(config->worker_count, sizeof(*workers));
 
+    server.workers = workers;
     if (workers == NULL || server.common.failed ||
         tunables_set(&server.tunables, &config->tunables) != 0) {
         free(workers);

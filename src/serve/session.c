@@ -102,9 +102,20 @@ static void refuse(struct session *s, int status, const char *sentence)
     x->session = s;
     x->worker = s->worker;
     x->body.whole = true;
-    x->head_only = s->worker->request.method == HTTP_HEAD;
+    x->method = s->worker->request.method;
+    x->head_only = x->method == HTTP_HEAD;
     s->exchange = x;
     problem_answer(x, status, slice_of(sentence));
+}
+
+/* Whether the server is well is answered to the last. */
+static bool asks_health(const struct http_request *request)
+{
+    struct slice path;
+    struct slice query;
+
+    http_target_split(request->target, &path, &query);
+    return slice_equal(path, SLICE("/health"));
 }
 
 static bool step_head(struct session *s)
@@ -130,7 +141,7 @@ static bool step_head(struct session *s)
     if (used < 0) {
         w->request.method = HTTP_OTHER; /* what a refused head asked for is not known */
         refuse(s, refusal.status, refusal.sentence);
-    } else if (w->draining) {
+    } else if (w->draining && !asks_health(&w->request)) {
         refuse(s, 503, "the server is shutting down; try again shortly");
     } else if (s->refused) {
         refuse(s, 503, TOO_MANY);
@@ -349,7 +360,10 @@ void session_accept(struct worker *w, int fd)
 {
     bool refused = false;
 
-    if (!admit(w->server, &refused)) {
+    bool admitted = admit(w->server, &refused);
+
+    counter_add(admitted && !refused ? &w->tally.accepted : &w->tally.refused, 1);
+    if (!admitted) {
         turn_away(w, fd);
         return;
     }

@@ -101,6 +101,7 @@ static bool send_chunk(struct exchange *x)
         session_drop(x->session);
         return false;
     }
+    reply_count(x, out->len - CHUNK_LINE - CHUNK_END);
     note_sent(x);
     return true;
 }
@@ -113,6 +114,7 @@ static bool send_block(struct exchange *x, struct block *frame)
         session_drop(x->session);
         return false;
     }
+    reply_count(x, chunk.len - CHUNK_LINE - CHUNK_END);
     note_sent(x);
     return true;
 }
@@ -358,9 +360,8 @@ void sse_begin(struct exchange *x)
     const struct stream_result *result = &x->op.result;
     struct session *s = x->session;
 
-    x->live.stream = stream_ref(result->page.stream);
+    live_begun(x);
     x->live.encoding = (uint8_t)sse_encoding_of(result->content_type);
-    x->ended = live_ended;
     x->live.end_ms = loop_now_ms(x->worker->loop) + lifetime_ms(x);
     exchange_drop_head(x);
     if (!send_head(x)) {

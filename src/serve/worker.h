@@ -9,6 +9,7 @@
 #include "net/conn.h"
 #include "net/listener.h"
 #include "serve/config.h"
+#include "serve/tally.h"
 #include "serve/tunables.h"
 #include "stream/engine.h"
 
@@ -27,6 +28,8 @@ struct server {
     atomic_uint_fast64_t body_bytes; /* reserved for unfinished request bodies */
     uint64_t body_bytes_total_max;   /* above it 503 */
     atomic_uint connections;         /* open */
+    struct worker *workers;          /* config->worker_count of them */
+    uint64_t started_ms;             /* since 1970 UTC */
 };
 
 /* The settings that may change, as of now. */
@@ -51,6 +54,7 @@ struct worker {
     char date[DATE_HTTP_BYTES];  /* Date header, made once a second */
     uint64_t random;             /* state of worker_random */
     bool draining;               /* no new work */
+    struct tally tally;          /* what it counts for /metrics */
     struct task drain_task;
     struct task abort_task;
 };

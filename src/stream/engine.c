@@ -250,6 +250,12 @@ void engine_get_stats(struct engine *e, struct engine_stats *ret_stats)
         .waiters = atomic_load(&e->waiters),
         .evicted = counter_get(&e->evictions),
         .note_bytes = atomic_load(&e->notes.bytes),
+        .streams_max = atomic_load(&e->quota.streams_max),
+        .bytes_max = atomic_load(&e->quota.bytes_max),
+        .hot_bytes_max = e->config.hot_bytes_max,
+        .cache_bytes_max = e->config.cache_bytes_max,
+        .staged_bytes_max = e->config.store.staged_bytes_max,
+        .log_bytes_max = e->config.store.log_bytes_max,
     };
     e->store->ops->stats(e->store, &ret_stats->store);
     for (unsigned i = 0; engine_failed(e) && i < TABLE_SHARDS; i++) {

@@ -67,6 +67,14 @@ struct engine_stats {
     uint64_t evicted;        /* streams that left memory since the start, being idle */
     struct store_stats store;
     uint64_t note_bytes; /* of memory, for notes that wait for a checkpoint */
+
+    /* As configured; 0: any number. */
+    uint64_t streams_max;
+    uint64_t bytes_max;
+    uint64_t hot_bytes_max;
+    uint64_t cache_bytes_max;
+    uint64_t staged_bytes_max;
+    uint64_t log_bytes_max;
 };
 
 /* Each count is right at some moment of the call. The first two are of what was staged; once the

@@ -23,11 +23,32 @@ static void test_methods(void **state)
     assert_int_equal(http_method_of(SLICE("")), HTTP_OTHER);
 }
 
+/* Methods have names, for the others too. */
+static void test_method_names(void **state)
+{
+    (void)state;
+    assert_string_equal(http_method_name(HTTP_OPTIONS), "OPTIONS");
+    assert_string_equal(http_method_name(HTTP_OTHER), "other");
+    assert_int_equal(HTTP_METHOD_COUNT, HTTP_OPTIONS + 1);
+}
+
+/* The places of statuses go from 0 on, and each leads back. */
+static void test_places(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < HTTP_STATUS_COUNT; i++) {
+        assert_int_equal(http_status_index(http_status_at(i)), i);
+    }
+    assert_int_equal(http_status_index(299), HTTP_STATUS_COUNT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_method_names),
+        cmocka_unit_test(test_places),
     };
 
     return UNIT_RUN(tests);
