@@ -139,6 +139,25 @@ int name_parse(struct slice raw, char out[static STREAM_NAME_BYTES_MAX], size_t 
     return code;
 }
 
+long name_unescape(struct slice raw, char *out, size_t cap)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < raw.len; len++) {
+        int byte = raw.ptr[i] == '%' ? escaped_byte(raw, i) : (unsigned char)raw.ptr[i];
+
+        if (byte < 0) {
+            return ERR_INVALID;
+        }
+        if (len == cap) {
+            return ERR_TOOBIG;
+        }
+        out[len] = (char)byte;
+        i += raw.ptr[i] == '%' ? 3 : 1;
+    }
+    return (long)len;
+}
+
 /* Bytes that may stand in a path as they are (RFC 3986 section 3.3). A '%' of a name begins one
  * of the two escapes that a name keeps. */
 static bool is_plain(unsigned char c)

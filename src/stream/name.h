@@ -24,4 +24,8 @@ int name_parse(struct slice raw, char out[static STREAM_NAME_BYTES_MAX], size_t 
 /* Appends `name` as it stands in a URL; name_parse gives the same name back. */
 void name_append_escaped(struct buf *out, struct slice name);
 
+/* Decodes all escapes of `raw` into `out`, which takes `cap` bytes: for a name that was escaped
+ * once more to be part of a path. Bytes written; ERR_INVALID: a broken escape; ERR_TOOBIG. */
+long name_unescape(struct slice raw, char *out, size_t cap) MUST_USE;
+
 #endif

@@ -143,13 +143,29 @@ static void knows_the_root(void **state)
     assert_false(name_is_stream_path(SLICE("/x/v1/stream/a")));
 }
 
+/* One layer of escapes comes off, whatever it hides; the room given is kept to. */
+static void unescapes(void **state)
+{
+    char out[8];
+
+    (void)state;
+    assert_int_equal(name_unescape(SLICE("a%2Fb%25+%00"), out, sizeof(out)), 6);
+    assert_memory_equal(out, "a/b%+\0", 6);
+    assert_int_equal(name_unescape(SLICE(""), out, 0), 0);
+    assert_int_equal(name_unescape(SLICE("12345678"), out, sizeof(out)), 8);
+    assert_int_equal(name_unescape(SLICE("12345678%41"), out, sizeof(out)), ERR_TOOBIG);
+    assert_int_equal(name_unescape(SLICE("%4"), out, sizeof(out)), ERR_INVALID);
+    assert_int_equal(name_unescape(SLICE("%4g"), out, sizeof(out)), ERR_INVALID);
+    assert_int_equal(name_unescape(SLICE("%"), out, sizeof(out)), ERR_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decodes),        cmocka_unit_test(refuses_dots),
         cmocka_unit_test(refuses_bytes),  cmocka_unit_test(reserves_control_routes),
         cmocka_unit_test(caps_length),    cmocka_unit_test(escapes),
-        cmocka_unit_test(knows_the_root),
+        cmocka_unit_test(knows_the_root), cmocka_unit_test(unescapes),
     };
 
     return UNIT_RUN(tests);
