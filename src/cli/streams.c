@@ -23,6 +23,8 @@
 #define DESCRIPTORS_SPARE   16u           /* for standard streams, log, catalog, loops */
 #define SEGMENT_UNIT        (64ull * KIB) /* log segments are whole pages of every kind */
 #define DAY_MS              (24ull * 3600 * 1000)
+#define COUNT_MOST          1000000000000ull /* of a limit that need not be there at all */
+#define SIZE_MOST           (1ull << 50)     /* likewise */
 
 struct settings {
     const char *config;
@@ -46,6 +48,7 @@ struct settings {
     uint64_t wal_segment_bytes;
     uint64_t checkpoint_bytes;
     uint64_t checkpoint_interval_ms;
+    struct serve_limits limits;
 };
 
 #define AT(field) offsetof(struct settings, field)
@@ -81,6 +84,17 @@ static const struct flag flags[] = {
      AT(body_bytes_max), 1, 512ull * MIB},
     {"max-connections", "N", NULL, "open connections (default: 10000, or what descriptors allow)",
      NULL, FLAG_COUNT, AT(connections), 1, 1000000},
+    {"max-streams", "N", NULL, "streams the server keeps, 507 above (default: any number)", NULL,
+     FLAG_COUNT, AT(limits.streams_max), 0, COUNT_MOST},
+    {"max-bytes", "SIZE", NULL, "bytes that all streams hold, 507 above (default: any number)",
+     NULL, FLAG_SIZE, AT(limits.bytes_max), 0, SIZE_MOST},
+    {"max-request-rate", "N", NULL, "requests per second, 429 above (default: any number)", NULL,
+     FLAG_COUNT, AT(limits.requests_per_second), 0, COUNT_MOST},
+    {"max-write-rate", "SIZE", NULL,
+     "bytes of request bodies per second, 429 above (default: any number)", NULL, FLAG_SIZE,
+     AT(limits.body_bytes_per_second), 0, SIZE_MOST},
+    {"max-waiters", "N", NULL, "live readers at a time, 503 above (default: any number)", NULL,
+     FLAG_COUNT, AT(limits.waiters_max), 0, COUNT_MOST},
     {"wal-segment", "SIZE", "64MiB", "bytes of one file of the write-ahead log", NULL, FLAG_SIZE,
      AT(wal_segment_bytes), SEGMENT_UNIT, 1024ull * MIB},
     {"checkpoint-bytes", "SIZE", "256MiB", "log bytes after which a checkpoint is made", NULL,
@@ -373,7 +387,9 @@ static int print_config(const struct settings *settings, const struct sources *s
 }
 
 /* The flags that SIGHUP reloads; the others take a restart. */
-static const char *const reloadable[] = {"secret-file", "max-connections"};
+static const char *const reloadable[] = {"secret-file", "max-connections",  "max-streams",
+                                         "max-bytes",   "max-request-rate", "max-write-rate",
+                                         "max-waiters"};
 
 static bool is_reloadable(const struct flag *flag)
 {
@@ -452,7 +468,7 @@ static int reopen_log(const struct command_line *line, struct errmsg *msg)
 static int read_tunables(struct command_line *line, const struct settings *settings,
                          struct serve_tunables *ret_tunables, struct errmsg *msg)
 {
-    *ret_tunables = (struct serve_tunables){.connection_count_max = 0};
+    *ret_tunables = (struct serve_tunables){.limits = settings->limits};
     int code = choose_connections(settings, &ret_tunables->connection_count_max, msg);
 
     if (code == 0 && settings->secret_file != NULL) {

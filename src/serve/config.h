@@ -8,10 +8,20 @@
 #include "base/slice.h"
 #include "log/wal.h"
 
+/* What a server may be asked for, and hold; 0: any number. */
+struct serve_limits {
+    uint64_t streams_max;           /* 507 above */
+    uint64_t bytes_max;             /* that the streams hold; 507 above */
+    uint64_t requests_per_second;   /* 429 above */
+    uint64_t body_bytes_per_second; /* 429 above */
+    uint64_t waiters_max;           /* live readers; 503 above */
+};
+
 /* What a running server takes on SIGHUP; see tunables.h. */
 struct serve_tunables {
     struct slice secret;           /* bearer secret; empty: none is asked for */
     uint32_t connection_count_max; /* 503 above */
+    struct serve_limits limits;
 };
 
 struct serve_config {

@@ -92,6 +92,8 @@ void control_begin(struct exchange *x, struct slice path, struct slice query)
     if (needs_secret(resource) &&
         !auth_is_good(exchange_request(x), server_tunables(x->worker->server)->secret)) {
         problem_answer(x, 401, SLICE("this server wants Authorization: Bearer and its secret"));
+    } else if (exchange_over_rate(x)) {
+        return;
     } else if (code != 0) {
         problem_answer_code(x, code, &msg);
     } else if (resource == CONTROL_NOTHING) {

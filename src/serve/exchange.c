@@ -126,10 +126,47 @@ void exchange_refuse_body(struct exchange *x, int code)
     problem_answer_code(x, code, &msg);
 }
 
+/* True when `amount` is too much for this second: then the request has been answered. */
+static bool over_rate(struct exchange *x, struct rate *rate, uint64_t amount, const char *what,
+                      const char *flag)
+{
+    struct errmsg msg = {{0}};
+
+    x->retry_after = rate_take(rate, loop_now_us(x->worker->loop), amount);
+    if (x->retry_after == 0) {
+        return false;
+    }
+    (void)err_set(&msg, ERR_LIMIT,
+                  "this server takes at most %llu %s per second (%s); try again after %llu s",
+                  (unsigned long long)rate_get(rate), what, flag,
+                  (unsigned long long)x->retry_after);
+    problem_answer_code(x, ERR_LIMIT, &msg);
+    return true;
+}
+
+bool exchange_over_rate(struct exchange *x)
+{
+    return over_rate(x, &x->worker->server->requests, 1, "requests", "--max-request-rate");
+}
+
+/* A body whose length is not known is let in while any byte would be, and pays as it comes. */
+static bool over_body_rate(struct exchange *x)
+{
+    uint64_t bytes = x->body.kind == HTTP_BODY_LENGTH ? x->body.declared : 1;
+
+    return over_rate(x, &x->worker->server->body_bytes_in, bytes, "bytes of request bodies",
+                     "--max-write-rate");
+}
+
 void exchange_feed(struct exchange *x)
 {
-    int code = body_feed(&x->body, x->worker->server, &x->session->conn);
+    struct worker *w = x->worker;
+    size_t before = x->body.len;
+    int code = body_feed(&x->body, w->server, &x->session->conn);
 
+    if (x->body.kind == HTTP_BODY_CHUNKED) {
+        rate_charge(&w->server->body_bytes_in, loop_now_us(w->loop), x->body.len - before);
+    }
     if (code != 0) {
         exchange_refuse_body(x, code);
     } else if (x->body.whole) {
@@ -143,6 +180,9 @@ void exchange_await_body(struct exchange *x)
 
     if (x->body.whole) {
         body_complete(x);
+        return;
+    }
+    if (over_body_rate(x)) {
         return;
     }
     /* The client waits for a sign before it sends (RFC 9110 section 10.1.1), unless it did not. */
@@ -203,6 +243,9 @@ static void serve_stream(struct exchange *x, struct slice path, struct slice que
 
     if (!auth_is_good(exchange_request(x), server_tunables(server)->secret)) {
         problem_answer(x, 401, SLICE("this server wants Authorization: Bearer and its secret"));
+        return;
+    }
+    if (exchange_over_rate(x)) {
         return;
     }
     int code = name_parse(raw, x->name, &x->name_len, &msg);

@@ -45,6 +45,7 @@ struct exchange {
     struct body body; /* the request's */
     struct query query;
     struct live live;
+    uint64_t retry_after;  /* seconds, for a 429 or 503; 0: one */
     struct slice allow;    /* for a 405, when it is not what streams know; static */
     struct control *about; /* owned; what a request to the control API is about, or NULL */
     int status;            /* of the answer, once it has begun */
@@ -80,6 +81,10 @@ void exchange_resume(struct exchange *x);
 /* Starts x->op, of which verb and request are set, on x's stream; x->finish is called with the
  * result, now or later. */
 void exchange_run(struct exchange *x);
+
+/* Whether the request is one too many for this second: then it has been answered. Asked once for
+ * every request that had the right to ask. */
+bool exchange_over_rate(struct exchange *x) MUST_USE;
 
 /* Frees everything but the session. No op is running. Accepts NULL. */
 void exchange_destroy(struct exchange *x);

@@ -56,8 +56,9 @@ void sse_tick(struct exchange *x);
 /* SSE: ends the answer cleanly. */
 void sse_stop(struct exchange *x);
 
-/* The first read has its result, and from now on the request is a live reader of that stream. */
-void live_begun(struct exchange *x);
+/* The first read has its result, and from now on the request is a live reader of that stream. False
+ * when the server has as many as it may: then it has been answered. */
+bool live_begin(struct exchange *x) MUST_USE;
 
 /* Takes the reader off its stream. */
 void live_ended(struct exchange *x);

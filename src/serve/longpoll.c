@@ -14,11 +14,32 @@ static struct counter *open_readers(struct exchange *x)
     return x->query.live == QUERY_SSE ? &t->sse_streams : &t->long_polls;
 }
 
-void live_begun(struct exchange *x)
+/* Counts one more reader; with a limit, only below it. */
+static bool take_place(struct server *server)
 {
+    uint64_t max = server_tunables(server)->limits.waiters_max;
+    uint64_t count = atomic_load(&server->waiters);
+
+    do {
+        if (max > 0 && count >= max) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&server->waiters, &count, count + 1));
+    return true;
+}
+
+bool live_begin(struct exchange *x)
+{
+    if (!take_place(x->worker->server)) {
+        problem_answer(x, 503,
+                       SLICE("as many live readers as this server may have (--max-waiters) are "
+                             "waiting; come again shortly, or read without live"));
+        return false;
+    }
     x->live.stream = stream_ref(x->op.result.page.stream);
     x->ended = live_ended;
     counter_add(open_readers(x), 1);
+    return true;
 }
 
 void live_ended(struct exchange *x)
@@ -30,6 +51,7 @@ void live_ended(struct exchange *x)
     }
     stream_unref(x->live.stream);
     x->live.stream = NULL;
+    atomic_fetch_sub(&x->worker->server->waiters, 1);
 }
 
 static void answer_nothing(struct exchange *x)
@@ -134,7 +156,9 @@ void longpoll_begin(struct exchange *x)
         return;
     }
     /* Only now is it sure that there will be a wait, and that it may be long. */
-    live_begun(x);
+    if (!live_begin(x)) {
+        return;
+    }
     x->live.at = page->next;
     exchange_drop_head(x);
     session_set_deadline(x->session, x->worker->server->config->long_poll_timeout_ms);

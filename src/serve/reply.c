@@ -53,7 +53,7 @@ void reply_begin(struct exchange *x, int status, struct slice cache_control)
         buf_append(&w->out, SLICE("WWW-Authenticate: Bearer\r\n"));
     }
     if (status == 429 || status == 503) {
-        buf_append(&w->out, SLICE("Retry-After: 1\r\n"));
+        reply_u64(x, SLICE("Retry-After"), x->retry_after > 0 ? x->retry_after : 1);
     }
 }
 

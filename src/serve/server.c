@@ -38,6 +38,16 @@ static void block_signals(sigset_t *ret_set)
     (void)sigaction(SIGPIPE, &ignore, NULL); /* a write to a closed socket is an error code */
 }
 
+/* Hands the limits in force to those who hold to them; the others look them up. */
+static void set_limits(struct server *server)
+{
+    const struct serve_limits *limits = &server_tunables(server)->limits;
+
+    engine_set_quota(server->engine, limits->streams_max, limits->bytes_max);
+    rate_set(&server->requests, limits->requests_per_second);
+    rate_set(&server->body_bytes_in, limits->body_bytes_per_second);
+}
+
 /* On one of the store's threads. */
 static void on_trouble(void *context, enum trouble trouble, const char *sentence)
 {
@@ -259,6 +269,9 @@ static void reload(struct server *server)
     if (code == 0) {
         code = tunables_set(&server->tunables, &value);
     }
+    if (code == 0) {
+        set_limits(server);
+    }
     if (code != 0) {
         logger_line(&config->logger, LOGGER_ERROR, "SIGHUP: the settings stay as they were: %s",
                     msg.text[0] == '\0' ? err_text(code) : msg.text);
@@ -354,6 +367,7 @@ int server_run(const struct serve_config *config, FILE *ready, struct errmsg *ms
     int code = open_engine(&server, &sys, msg);
 
     if (code == 0) {
+        set_limits(&server);
         code = init_workers(&server, workers, config->worker_count, msg);
         bool served = code == 0;
 

@@ -360,7 +360,9 @@ void sse_begin(struct exchange *x)
     const struct stream_result *result = &x->op.result;
     struct session *s = x->session;
 
-    live_begun(x);
+    if (!live_begin(x)) {
+        return;
+    }
     x->live.encoding = (uint8_t)sse_encoding_of(result->content_type);
     x->live.end_ms = loop_now_ms(x->worker->loop) + lifetime_ms(x);
     exchange_drop_head(x);

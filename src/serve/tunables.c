@@ -4,9 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool same_limits(const struct serve_limits *a, const struct serve_limits *b)
+{
+    return a->streams_max == b->streams_max && a->bytes_max == b->bytes_max &&
+           a->requests_per_second == b->requests_per_second &&
+           a->body_bytes_per_second == b->body_bytes_per_second && a->waiters_max == b->waiters_max;
+}
+
 static bool equal(const struct serve_tunables *a, const struct serve_tunables *b)
 {
-    return slice_equal(a->secret, b->secret) && a->connection_count_max == b->connection_count_max;
+    return slice_equal(a->secret, b->secret) &&
+           a->connection_count_max == b->connection_count_max &&
+           same_limits(&a->limits, &b->limits);
 }
 
 int tunables_set(struct tunables *t, const struct serve_tunables *value)

@@ -9,6 +9,7 @@
 #include "net/conn.h"
 #include "net/listener.h"
 #include "serve/config.h"
+#include "serve/rate.h"
 #include "serve/tally.h"
 #include "serve/tunables.h"
 #include "stream/engine.h"
@@ -28,6 +29,9 @@ struct server {
     atomic_uint_fast64_t body_bytes; /* reserved for unfinished request bodies */
     uint64_t body_bytes_total_max;   /* above it 503 */
     atomic_uint connections;         /* open */
+    atomic_uint_fast64_t waiters;    /* live readers, whether they sleep or are being fed */
+    struct rate requests;            /* 429 above */
+    struct rate body_bytes_in;       /* likewise */
     struct worker *workers;          /* config->worker_count of them */
     uint64_t started_ms;             /* since 1970 UTC */
 };

@@ -85,6 +85,38 @@ describe('SIGHUP', { timeout: 300_000 }, () => {
         assert.equal((await reading).text, 'y');
     });
 
+    test('the limits of a server change while it serves', async (t) => {
+        const config = file('max-streams = 1\nmax-waiters = 1\n');
+        const server = await serverFor(t, ['--config', config]);
+        const stream = (name) => new Stream(server, name, TEXT);
+        await stream('a').create({}, 'x');
+        assert.equal((await stream('b').put()).status, 507);
+        const reading = stream('a').poll('now');
+        const crowded = () => eventually('the cap', async () => {
+            const raw = await Raw.open(server);
+            raw.send(head('GET', '/v1/stream/a?live=sse&offset=now'));
+            const got = (await raw.head()).status;
+            raw.destroy();
+            return got === 503;
+        });
+        await crowded();
+        writeFileSync(config, 'max-streams = 2\nmax-bytes = 10\nmax-waiters = 0\n');
+        await reload(server, /SIGHUP: reloaded/);
+        assert.equal((await stream('b').put()).status, 201);
+        assert.equal((await stream('c').put()).status, 507);
+        assert.equal((await stream('b').post('x'.repeat(10))).status, 507);
+        const second = stream('a').poll('now');
+        writeFileSync(config, 'max-request-rate = 1\nmax-write-rate = 1\n');
+        await reload(server, /SIGHUP: reloaded/);
+        await eventually('a rate', async () => (await stream('c').head()).status === 429);
+        writeFileSync(config, '');
+        await reload(server, /SIGHUP: reloaded/);
+        assert.equal((await stream('c').put()).status, 201);
+        await stream('a').append('y'.repeat(100));
+        assert.equal((await reading).text, 'y'.repeat(100), 'who waits is not disturbed');
+        assert.equal((await second).text, 'y'.repeat(100));
+    });
+
     test('what is wrong leaves everything as it was, and says so', async (t) => {
         const secret = file('first-secret-first');
         const config = file(`secret-file = ${secret}\n`);

@@ -33,7 +33,8 @@ describe('L20, R23: flags', { timeout: 300_000 }, () => {
         }
         const help = (await run(['streams', '--help'])).stdout;
         for (const flag of ['listen', 'data', 'durability', 'workers', 'secret-file', 'public-url', 'long-poll-timeout', 'sse-lifetime',
-                            'sse-heartbeat', 'read-page', 'max-body', 'max-connections', 'wal-segment', 'checkpoint-bytes',
+                            'sse-heartbeat', 'read-page', 'max-body', 'max-connections', 'max-streams', 'max-bytes', 'max-request-rate', 'max-write-rate',
+                            'max-waiters', 'wal-segment', 'checkpoint-bytes',
                             'checkpoint-interval', 'cors-origin', 'log-format', 'insecure']) {
             assert.ok(help.includes(`--${flag}`), flag);
         }
@@ -57,6 +58,11 @@ describe('L20, R23: flags', { timeout: 300_000 }, () => {
     test('R23: bad numbers in every flag, from the command line and the environment', async () => {
         const numbers = {
             workers: ['abc', '-1', '', '1e9', '18446744073709551616', '0', '1.5', '0x2', ' 1', '1 ', 'NaN', '+1', '2s'],
+            'max-streams': ['abc', '-1', '', '1MiB', '1000000000001'],
+            'max-bytes': ['abc', '-1', '1XiB', '1048577GiB'],
+            'max-request-rate': ['abc', '-1', '1.5', '1/s'],
+            'max-write-rate': ['abc', '-1', '1MiB/s'],
+            'max-waiters': ['abc', '-1'],
             'max-connections': ['abc', '-1', '', '1e9', '18446744073709551616', '0', '1MiB'],
             'read-page': ['abc', '-1', '', '1e9', '18446744073709551616', '0', '4MB4', '4 MiB', 'MiB', '4.5MiB', '99999999999GiB'],
             'max-body': ['abc', '-1', '', '1e9', '18446744073709551616', '0', '16EiB'],

@@ -1,6 +1,7 @@
 /* Settings that are replaced while others read them. */
 #include "serve/tunables.c"
 
+#include "base/attr.h"
 #include "unit/base/unit.h"
 
 #include <pthread.h>
@@ -10,7 +11,7 @@
 static void replaces_whole(void **state)
 {
     char secret[] = "first";
-    struct serve_tunables value = {{secret, 5}, 7};
+    struct serve_tunables value = {{secret, 5}, 7, {0}};
     struct tunables t = {NULL};
 
     (void)state;
@@ -20,7 +21,7 @@ static void replaces_whole(void **state)
 
     assert_true(slice_equal(first->secret, SLICE("first")));
     assert_int_equal(first->connection_count_max, 7);
-    value = (struct serve_tunables){SLICE("second"), 8};
+    value = (struct serve_tunables){SLICE("second"), 8, {0}};
     assert_int_equal(tunables_set(&t, &value), 0);
     assert_true(slice_equal(tunables_get(&t)->secret, SLICE("second")));
     assert_true(slice_equal(first->secret, SLICE("first")));
@@ -31,7 +32,7 @@ static void replaces_whole(void **state)
 /* A reload that changes nothing costs nothing. */
 static void keeps_equal(void **state)
 {
-    struct serve_tunables value = {SLICE("same"), 7};
+    struct serve_tunables value = {SLICE("same"), 7, {.bytes_max = 9}};
     struct tunables t = {NULL};
 
     (void)state;
@@ -40,6 +41,27 @@ static void keeps_equal(void **state)
 
     assert_int_equal(tunables_set(&t, &value), 0);
     assert_ptr_equal(tunables_get(&t), first);
+    tunables_finish(&t);
+}
+
+/* Each limit alone is a change. */
+static void sees_every_limit(void **state)
+{
+    const struct serve_limits limits[] = {{.streams_max = 1},
+                                          {.bytes_max = 1},
+                                          {.requests_per_second = 1},
+                                          {.body_bytes_per_second = 1},
+                                          {.waiters_max = 1}};
+    struct serve_tunables value = {SLICE("same"), 7, {0}};
+    struct tunables t = {NULL};
+
+    (void)state;
+    assert_int_equal(tunables_set(&t, &value), 0);
+    for (size_t i = 0; i < ARRAY_COUNT(limits); i++) {
+        value.limits = limits[i];
+        assert_int_equal(tunables_set(&t, &value), 0);
+        assert_memory_equal(&tunables_get(&t)->limits, &limits[i], sizeof(limits[i]));
+    }
     tunables_finish(&t);
 }
 
@@ -57,6 +79,7 @@ static void *read_all(void *context)
 
         assert_true(value->connection_count_max >= count);
         assert_true(slice_equal(value->secret, (struct slice){wanted, (size_t)len}));
+        assert_int_equal(value->limits.waiters_max, value->connection_count_max);
         count = value->connection_count_max;
     }
     return NULL;
@@ -66,7 +89,7 @@ static void *read_all(void *context)
 static void is_read_meanwhile(void **state)
 {
     struct tunables t = {NULL};
-    struct serve_tunables value = {SLICE("0"), 0};
+    struct serve_tunables value = {SLICE("0"), 0, {0}};
     pthread_t reader;
 
     (void)state;
@@ -76,7 +99,7 @@ static void is_read_meanwhile(void **state)
         char secret[16];
         int len = snprintf(secret, sizeof(secret), "%u", i);
 
-        value = (struct serve_tunables){{secret, (size_t)len}, i};
+        value = (struct serve_tunables){{secret, (size_t)len}, i, {.waiters_max = i}};
         assert_int_equal(tunables_set(&t, &value), 0);
     }
     assert_int_equal(pthread_join(reader, NULL), 0);
@@ -88,6 +111,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replaces_whole),
         cmocka_unit_test(keeps_equal),
+        cmocka_unit_test(sees_every_limit),
         cmocka_unit_test(is_read_meanwhile),
     };
 
