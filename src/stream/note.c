@@ -31,7 +31,7 @@ struct note_version {
 struct note {
     struct map_node node;          /* in the map */
     struct note_version *versions; /* oldest first */
-    struct note_version *saving;   /* older than these, in the checkpoint in progress, or NULL */
+    bool saving;                   /* a checkpoint has one that is older than these, or all */
     uint16_t key_len;              /* bytes of `key` */
     char key[];
 };
@@ -123,10 +123,12 @@ static void prune(struct notes *n, struct note *note, log_pos durable)
     }
 }
 
-/* What is durable and not in the catalog, as pruned; NULL: the catalog knows. */
+/* What is durable and not in the catalog, after prune; NULL: the catalog knows. While the walk is
+ * locked, so that nothing is being saved. */
 static struct note_version *durable_version(const struct note *note, log_pos durable)
 {
-    return note->versions && note->versions->end <= durable ? note->versions : note->saving;
+    assert(!note->saving);
+    return note->versions && note->versions->end <= durable ? note->versions : NULL;
 }
 
 /* -------------------------------------------------------------------------------------------
@@ -348,13 +350,12 @@ static int take(struct notes *n, log_pos durable)
     }
     for (struct map_node *node = map_next(&n->map, NULL); node; node = map_next(&n->map, node)) {
         struct note *note = container_of(node, struct note, node);
-        assert(!note->saving);
         prune(n, note, durable);
         struct note_version *v = durable_version(note, durable);
         if (v) {
             note->versions = v->next;
             v->next = NULL;
-            note->saving = v;
+            note->saving = true;
             n->saving[n->saving_count++] = (struct note_saving){note, v};
         }
     }
@@ -384,7 +385,7 @@ int notes_collect(struct engine *e, struct checkpoint *c)
 
 static void saved(struct notes *n, const struct note_saving *s)
 {
-    s->note->saving = NULL;
+    s->note->saving = false;
     unref_version(n, s->version);
     if (!s->note->versions) {
         drop_note(n, s->note);
@@ -393,7 +394,7 @@ static void saved(struct notes *n, const struct note_saving *s)
 
 static void unsave(struct notes *n, const struct note_saving *s, log_pos durable)
 {
-    s->note->saving = NULL;
+    s->note->saving = false;
     s->version->next = s->note->versions;
     s->note->versions = s->version;
     prune(n, s->note, durable);

@@ -83,8 +83,10 @@ bool request_matches(struct request *r, const struct record *record)
     case RECORD_DELETE:
         s = model_by_id(&r->world->model, record->id);
         return r->op.verb == STREAM_DELETE && s && strcmp(s->name, r->said.name) == 0;
-    case RECORD_TOUCH:
     case RECORD_NOTE:
+        return r->op.verb == STREAM_NOTE && !r->said.malformed &&
+               slice_equal(r->op.note.changes, record->note.changes);
+    case RECORD_TOUCH:
         break;
     }
     return false;
@@ -111,6 +113,9 @@ bool request_acceptable(struct request *r, const struct record *record)
     struct world *w = r->world;
     size_t now = w->model.moment;
     size_t last = visible_now(w);
+    if (r->op.verb == STREAM_NOTE) {
+        return true;
+    }
     if (r->op.verb != STREAM_CREATE || !r->said.source) {
         return model_judge(&w->model, &r->said, now, 0).accepted;
     }
@@ -280,7 +285,7 @@ static void check_staged(struct request *r)
           err_name(res->code));
     CHECK(end <= w->durable, "request %u is acknowledged and not durable", r->number);
     CHECK(!res->duplicate, "request %u is no duplicate", r->number);
-    if (r->op.verb == STREAM_DELETE) {
+    if (r->op.verb == STREAM_DELETE || r->op.verb == STREAM_NOTE) {
         return;
     }
     const struct model_version *v = model_at(r->stream, r->staged_moment);
@@ -326,7 +331,8 @@ static bool is_trouble(struct request *r)
     case ERR_BUSY:
         return r->op.verb <= STREAM_APPEND && w->config.hot_bytes_max < MIB;
     case ERR_NOSPC:
-        return (w->trouble && r->op.verb <= STREAM_DELETE) || quota_right(r);
+        return (w->trouble && (r->op.verb <= STREAM_DELETE || r->op.verb == STREAM_NOTE)) ||
+               quota_right(r);
     case ERR_IO:
         return w->trouble;
     case ERR_NOMEM:
@@ -505,6 +511,9 @@ static bool twins(const struct request *a, const struct request *b)
 static void settle_twins(struct request *r)
 {
     int code = r->op.result.code;
+    if (r->op.verb == STREAM_NOTE) {
+        return; /* no two are alike */
+    }
     bool accepted = code == 0 && (r->op.verb == STREAM_DELETE || r->op.result.created);
     bool refused = code != ERR_UNKNOWN && !accepted && r->op.verb != STREAM_APPEND;
     if (r->staged ? !refused : !accepted) {
@@ -537,6 +546,9 @@ static void check_answer(struct request *r)
         check_staged(r);
     } else if (is_trouble(r)) {
         return;
+    } else if (r->op.verb == STREAM_NOTE) {
+        CHECK(res->code == ERR_INVALID && r->said.malformed, "notes of request %u: %s: %s",
+              r->number, err_name(res->code), res->msg.text);
     } else if (r->op.verb == STREAM_HEAD || r->op.verb == STREAM_READ) {
         check_seen(r);
     } else {
@@ -546,8 +558,10 @@ static void check_answer(struct request *r)
               r->number, r->said.name, (int)r->op.verb, err_name(res->code),
               (unsigned long long)res->next, res->closed, res->duplicate, res->msg.text);
     }
-    check_not_expired(r);
-    note_access(r);
+    if (r->op.verb != STREAM_NOTE) {
+        check_not_expired(r);
+        note_access(r);
+    }
 }
 
 /* Live readers that have it all go to sleep, those that do not read on. */

@@ -45,6 +45,7 @@ void model_finish(struct model *m)
     for (size_t i = 0; i < m->count; i++) {
         stream_free(m->streams[i]);
     }
+    model_finish_notes(m);
     free(m->streams);
     free(m->ends);
 }
@@ -574,6 +575,7 @@ void model_apply(struct model *m, const struct record *r, log_pos end, int64_t n
         next_version(m, s)->accessed_ms = r->touch.now_ms;
         break;
     case RECORD_NOTE:
+        model_apply_notes(m, &r->note);
         break;
     }
 }
@@ -599,6 +601,7 @@ void model_rewind(struct model *m, size_t moment)
 {
     assert(moment <= m->moment);
     m->moment = moment;
+    model_rewind_notes(m, moment);
     size_t kept = 0;
     for (size_t i = 0; i < m->count; i++) {
         if (rewind_stream(m->streams[i], moment)) {

@@ -369,6 +369,8 @@ void world_start_random(struct world *w)
         world_start_head(w, name);
         break;
     case 6:
+        world_start_note(w);
+        break;
     case 7:
     case 8:
     case 9:
@@ -411,6 +413,9 @@ void world_act(struct world *w)
         break;
     case 11:
         world_retry(w);
+        break;
+    case 12:
+        world_survey(w);
         break;
     default:
         world_start_random(w);

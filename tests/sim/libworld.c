@@ -189,7 +189,7 @@ static void check_quota(struct world *w, const struct record *record)
     const struct engine_config *c = &w->config;
     struct model_usage usage = model_usage(&w->model, w->model.moment);
     bool creates = record->type == RECORD_CREATE;
-    bool grows = record_body(record).len > 0;
+    bool grows = record->type != RECORD_NOTE && record_body(record).len > 0;
     CHECK(!creates || c->streams_max == 0 || usage.streams <= c->streams_max,
           "stream %llu of %llu is created", (unsigned long long)usage.streams,
           (unsigned long long)c->streams_max);
@@ -257,9 +257,12 @@ static void during_checkpoint(void *context, enum fakedisk_call call, const char
     w->saving = false; /* what happens here makes calls too */
     world_trace(w, "meanwhile");
     for (uint64_t n = 1 + world_below(w, 6); n > 0; n--) {
-        switch (world_below(w, 4)) {
+        switch (world_below(w, 6)) {
         case 0:
             world_commit(w);
+            break;
+        case 2:
+            world_check_list(w);
             break;
         case 1:
             (void)world_run_task(w);
@@ -348,7 +351,7 @@ static void done(struct stream_op *op)
 
 static void trace_start(const struct request *r)
 {
-    static const char *const verbs[] = {"create", "append", "delete", "head", "read"};
+    static const char *const verbs[] = {"create", "append", "delete", "head", "read", "notes"};
     const struct model_request *q = &r->said;
     world_trace(r->world, "%u: %s %s %s%s%zu bytes%s p%d:%llu:%llu %s%s from %d:%llu", r->number,
                 verbs[r->op.verb], q->name, q->source ? "fork of " : "", q->source ? q->source : "",
@@ -367,7 +370,8 @@ void request_start(struct request *r)
     r->start_visible = visible_moment(w);
     r->start_ms = world_now(w);
     struct model_stream *s = model_find(&w->model, r->said.name, w->model.moment);
-    if (s && r->op.verb != STREAM_HEAD && r->start_ms < model_deadline_max(s)) {
+    if (s && r->op.verb != STREAM_HEAD && r->op.verb != STREAM_NOTE &&
+        r->start_ms < model_deadline_max(s)) {
         s->accessed_max_ms = r->start_ms;
     }
     list_append(&w->requests, &r->link);
@@ -725,6 +729,7 @@ void world_close(struct world *w, bool checkpoint)
 
 void world_verify(struct world *w)
 {
+    world_survey(w);
     for (unsigned i = 0; i < WORLD_NAMES; i++) {
         char name[24];
         world_name(name, i);

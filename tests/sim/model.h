@@ -86,7 +86,19 @@ struct model_stream {
     unsigned waiters;        /* live readers, which keep it */
 };
 
+/* One change to a key of the notes. */
+struct model_note {
+    char key[16];
+    size_t moment; /* number of events after which it holds */
+    bool put;      /* false: the key went */
+    char *value;   /* owned */
+    size_t len;    /* bytes */
+};
+
 struct model {
+    struct model_note *notes; /* owned; all changes in order */
+    size_t note_count;
+    size_t note_cap;
     struct model_stream **streams; /* owned; by creation */
     size_t count;
     size_t cap;
@@ -172,6 +184,11 @@ void model_apply(struct model *m, const struct record *r, log_pos end, int64_t n
 
 /* Back to a moment: what came later never was. */
 void model_rewind(struct model *m, size_t moment);
+
+/* The part of the above that is about notes; in libnotes.c. */
+void model_apply_notes(struct model *m, const struct record_note *r);
+void model_rewind_notes(struct model *m, size_t moment);
+void model_finish_notes(struct model *m);
 
 /* Streams that are not gone at the moment, and the bytes of their own that they hold. */
 struct model_usage {

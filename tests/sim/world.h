@@ -116,6 +116,14 @@ int64_t world_now(struct world *w);
 /* Starts one random request. */
 void world_start_random(struct world *w);
 
+/* Starts one random batch of notes. */
+void world_start_note(struct world *w);
+
+/* Compares all notes and all streams that the engine shows with what there is. Not while a
+ * checkpoint runs; the list alone may be looked at then, too. */
+void world_survey(struct world *w);
+void world_check_list(struct world *w);
+
 /* Does anything that may happen: a request, a commit, tasks that run, time that passes, ... */
 void world_act(struct world *w);
 
