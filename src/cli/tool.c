@@ -31,6 +31,14 @@ static const struct tool tools[] = {
     {"stats", "DIR", 1, tool_stats, "tell what a data directory holds",
      "Counts streams, bytes, packs, log and catalog, and names the largest streams.\n"
      "Nothing is written. A server may be running on the directory.\n"},
+    {"rotate-key", "DIR", 1, tool_rotate_key, "let a new key sign webhooks",
+     "Adds a signing key to those of a data directory. It is published at once, signs after\n"
+     "six minutes, when every receiver can know it, and the old one stays published until\n"
+     "nothing that it signed is accepted any more. A server that runs notices by itself.\n"},
+    {"replace-keys", "DIR", 1, tool_replace_keys, "make new keys where they were lost",
+     "Makes new secrets for a data directory whose keys/keys.pem is missing or damaged, and\n"
+     "sets the damaged file aside. Callback tokens made before are void; subscriptions are\n"
+     "woken again when their leases end. The server must not be running.\n"},
 };
 
 bool tool_is_named(const char *word)

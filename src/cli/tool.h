@@ -44,4 +44,10 @@ int tool_restore(const struct tool_call *call);
 /* Tells what a data directory holds. */
 int tool_stats(const struct tool_call *call);
 
+/* Lets a new key sign webhooks from soon on, also for a server that runs. */
+int tool_rotate_key(const struct tool_call *call);
+
+/* Makes new secrets where those of a directory are lost. */
+int tool_replace_keys(const struct tool_call *call);
+
 #endif

@@ -228,7 +228,7 @@ static int load(struct sys *sys, const struct paths *p, bool must_exist, struct 
     if (rc == ERR_NOTFOUND && must_exist) {
         return err_set(msg, rc,
                        "%.90s is missing, but subscriptions depend on it: restore it from a "
-                       "backup, or make new keys: arbe streams rotate-key --replace DIR",
+                       "backup, or make new keys: arbe streams replace-keys DIR",
                        p->file);
     }
     if (rc != ERR_NOTFOUND) {
