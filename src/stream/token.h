@@ -16,7 +16,7 @@
 #define TOKEN_BYTES_MAX (256u + 8u * SUBSCRIPTION_ID_BYTES_MAX)
 
 struct token {
-    struct slice subscription; /* id, decoded; at most SUBSCRIPTION_ID_BYTES_MAX bytes */
+    struct slice subscription; /* id, decoded UTF-8; at most SUBSCRIPTION_ID_BYTES_MAX bytes */
     uint64_t generation;       /* at most NUMBER_JS_MAX */
     int64_t now_ms;            /* wall clock: the token expires TOKEN_LIFE_MS later */
     unsigned char jti[TOKEN_JTI_BYTES];
