@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/tree.h"
 #include "base/counter.h"
 #include "stream/engine.h"
 #include "stream/load.h"
@@ -50,8 +51,8 @@ struct engine {
     struct saving *saving; /* of the checkpoint in progress; the store's checkpoint thread */
     size_t saving_count;
 
-    pthread_mutex_t fresh_lock; /* guards the list */
-    struct list fresh; /* struct stream: in no catalog yet; each is dirty or in a checkpoint */
+    pthread_mutex_t fresh_lock; /* guards the tree */
+    struct tree fresh;          /* struct stream, by name and id: in no catalog yet, see list.c */
 
     pthread_mutex_t publish_lock; /* guards the list */
     struct list publish;          /* struct publish_note */

@@ -6,6 +6,7 @@
 
 #include "stream/checkpoint.h"
 #include "stream/core.h"
+#include "stream/list.h"
 #include "stream/observe.h"
 #include "stream/op.h"
 #include "stream/replay.h"
@@ -71,14 +72,13 @@ static struct engine *create(const struct engine_config *config)
     quota_init(&e->quota);
     quota_limit(&e->quota, config->streams_max, config->bytes_max);
     pthread_mutex_init(&e->dirty_lock, NULL);
-    pthread_mutex_init(&e->fresh_lock, NULL);
     pthread_mutex_init(&e->publish_lock, NULL);
     pthread_mutex_init(&e->cache_lock, NULL);
     pthread_mutex_init(&e->workers_lock, NULL);
     init_keeper(e);
     observe_init(e);
     list_init(&e->dirty);
-    list_init(&e->fresh);
+    list_init_fresh(e);
     list_init(&e->publish);
     list_init(&e->cached);
     list_init(&e->workers);

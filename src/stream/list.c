@@ -17,7 +17,8 @@
 #include "stream/expiry.h"
 #include "stream/view.h"
 
-#define LIST_LOOKS_EXTRA 1024u /* streams that a call may pass over, besides those that it shows */
+#define LIST_SHOWN_MAX   4096u /* streams that a call shows, whatever the limit */
+#define LIST_LOOKS_EXTRA 1024u /* and that it may pass over besides */
 #define LIST_ENOUGH      1     /* ends a walk of the catalog that is to go no further */
 
 struct lister {
@@ -27,6 +28,7 @@ struct lister {
     void *context;
     struct engine_list_end *end;
     int64_t now_ms;
+    size_t limit;          /* streams that are shown at most */
     uint64_t checkpoints;  /* of the engine, before the catalog was read */
     struct stream **fresh; /* by name; owned, and each referenced */
     size_t fresh_count;
@@ -37,11 +39,40 @@ struct lister {
     bool stopped;    /* nothing more is to be looked at */
 };
 
+/* How many streams a call may look at: then it stops, whatever it has shown. */
+static size_t looks_max(const struct lister *w)
+{
+    return w->limit + LIST_LOOKS_EXTRA;
+}
+
+static const struct stream *fresh_of(const struct tree_node *node)
+{
+    return container_of(node, struct stream, fresh_node);
+}
+
+/* A name may be fresh more than once: of a stream that went, and of the one that came after it. */
+static int by_name(const struct tree_node *a, const struct tree_node *b)
+{
+    const struct stream *x = fresh_of(a);
+    const struct stream *y = fresh_of(b);
+    int order = slice_compare(stream_name(x), stream_name(y));
+    return order != 0 ? order : (x->id > y->id) - (x->id < y->id);
+}
+
+void list_init_fresh(struct engine *e)
+{
+    pthread_mutex_init(&e->fresh_lock, NULL);
+    tree_init(&e->fresh, by_name);
+}
+
 void list_fresh(struct stream *s)
 {
     struct engine *e = s->engine;
+    struct slice id = {(const char *)&s->id, sizeof(s->id)};
     pthread_mutex_lock(&e->fresh_lock);
-    list_append(&e->fresh, &s->fresh_link);
+    assert(!s->fresh);
+    tree_insert(&e->fresh, &s->fresh_node, slice_hash(id, e->table.seed));
+    s->fresh = true;
     pthread_mutex_unlock(&e->fresh_lock);
 }
 
@@ -49,52 +80,41 @@ void list_stored(struct stream *s)
 {
     struct engine *e = s->engine;
     pthread_mutex_lock(&e->fresh_lock);
-    list_remove(&s->fresh_link);
+    if (s->fresh) {
+        tree_remove(&e->fresh, &s->fresh_node);
+        s->fresh = false;
+    }
     pthread_mutex_unlock(&e->fresh_lock);
 }
 
-static int by_name(const void *a, const void *b)
+static bool behind_last(void *context, const struct tree_node *node)
 {
-    const struct stream *x = *(struct stream *const *)a;
-    const struct stream *y = *(struct stream *const *)b;
-    int order = slice_compare(stream_name(x), stream_name(y));
-    return order != 0 ? order : (x->id > y->id) - (x->id < y->id);
+    const struct lister *w = context;
+    struct slice name = stream_name(fresh_of(node));
+    return slice_compare(name, w->end->last) > 0 && slice_compare(name, w->query->prefix) >= 0;
 }
 
-/* Under the lock. */
-static int collect_fresh(struct lister *w, size_t *ret_cap)
-{
-    LIST_FOR_EACH(node, &w->e->fresh)
-    {
-        struct stream *s = container_of(node, struct stream, fresh_link);
-        struct slice name = stream_name(s);
-        if (!slice_starts_with(name, w->query->prefix) || slice_compare(name, w->end->last) <= 0) {
-            continue;
-        }
-        if (w->fresh_count == *ret_cap) {
-            size_t cap = *ret_cap ? *ret_cap * 2 : 64;
-            struct stream **fresh = realloc(w->fresh, cap * sizeof(fresh[0]));
-            if (!fresh) {
-                return ERR_NOMEM;
-            }
-            w->fresh = fresh;
-            *ret_cap = cap;
-        }
-        w->fresh[w->fresh_count++] = stream_ref(s);
-    }
-    return 0;
-}
-
+/* As many as this call may still look at. */
 static int take_fresh(struct lister *w)
 {
-    size_t cap = 0;
-    pthread_mutex_lock(&w->e->fresh_lock);
-    int code = collect_fresh(w, &cap);
-    pthread_mutex_unlock(&w->e->fresh_lock);
-    if (w->fresh_count > 0) {
-        qsort(w->fresh, w->fresh_count, sizeof(w->fresh[0]), by_name);
+    struct engine *e = w->e;
+    size_t max = looks_max(w) - w->looks;
+    w->fresh = malloc((max + 1) * sizeof(w->fresh[0]));
+    if (!w->fresh) {
+        return ERR_NOMEM;
     }
-    return code;
+    pthread_mutex_lock(&e->fresh_lock);
+    struct tree_node *node = tree_find(&e->fresh, behind_last, w);
+    while (node && w->fresh_count < max) {
+        struct stream *s = container_of(node, struct stream, fresh_node);
+        if (!slice_starts_with(stream_name(s), w->query->prefix)) {
+            break;
+        }
+        w->fresh[w->fresh_count++] = stream_ref(s);
+        node = tree_next(&e->fresh, node);
+    }
+    pthread_mutex_unlock(&e->fresh_lock);
+    return 0;
 }
 
 static void drop_fresh(struct lister *w)
@@ -111,8 +131,7 @@ static void drop_fresh(struct lister *w)
 /* Whether one more may be looked at. */
 static bool may_look(struct lister *w)
 {
-    w->stopped = w->stopped || w->shown == w->query->limit ||
-                 w->looks == w->query->limit + LIST_LOOKS_EXTRA;
+    w->stopped = w->stopped || w->shown == w->limit || w->looks == looks_max(w);
     return !w->stopped;
 }
 
@@ -289,7 +308,8 @@ int engine_list(struct engine *e, const struct engine_list_query *query, engine_
                        .each = each,
                        .context = context,
                        .end = ret_end,
-                       .now_ms = engine_now_ms(e)};
+                       .now_ms = engine_now_ms(e),
+                       .limit = query->limit < LIST_SHOWN_MAX ? query->limit : LIST_SHOWN_MAX};
     assert(query->limit > 0);
     if (query->after.len > sizeof(ret_end->bytes)) {
         return ERR_INVALID;

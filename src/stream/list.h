@@ -2,7 +2,11 @@
 #ifndef ARBE_STREAM_LIST_H
 #define ARBE_STREAM_LIST_H
 
+struct engine;
 struct stream;
+
+/* There are none yet. */
+void list_init_fresh(struct engine *e);
 
 /* The stream was just created; it is marked for the next checkpoint. With or without its lock. */
 void list_fresh(struct stream *s);

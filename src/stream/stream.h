@@ -18,6 +18,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "base/tree.h"
 #include "log/store.h"
 #include "stream/media.h"
 #include "stream/producer.h"
@@ -126,11 +127,12 @@ struct stream {
     uint8_t news;                 /* NEWS_*: visible, and the observer has not been told */
     struct stream_live *live;     /* watches and frame, see watch.h; NULL: nobody reads live */
 
-    struct list cache_link; /* on the engine's cache list; under the cache lock */
-    struct list dirty_link; /* on the engine's dirty list; under the dirty lock */
-    struct list fresh_link; /* on the engine's fresh list; under the fresh lock */
-    struct list queue;      /* while not live: operations that wait; under the name's shard */
-    char name[];            /* canonical */
+    struct list cache_link;      /* on the engine's cache list; under the cache lock */
+    struct list dirty_link;      /* on the engine's dirty list; under the dirty lock */
+    struct tree_node fresh_node; /* in the engine's tree of fresh ones, while `fresh` */
+    bool fresh;                  /* in no catalog yet; both under the fresh lock */
+    struct list queue;           /* while not live: operations that wait; under the name's shard */
+    char name[];                 /* canonical */
 };
 
 /* A stream object in no table, in `phase`, with one reference. NULL when memory is out. */

@@ -1,18 +1,47 @@
 /* Lists over the real store. */
+#include "unit/base/fault.h"
+
 #include "stream/list.c"
 
+#undef malloc
+#undef calloc
+#undef realloc
+
 #include "unit/stream/rig.h"
+
+#define TEXT "text/plain"
+
+static struct rig rig;
+static void (*meanwhile)(void); /* called between the first stream of the catalog and the second */
+static unsigned lists;          /* how often the catalog was read */
+
+static int open_rig(void **state)
+{
+    (void)state;
+    rig_open(&rig);
+    return 0;
+}
+
+static int close_rig(void **state)
+{
+    (void)state;
+    rig_close(&rig);
+    return 0;
+}
 
 static int add_text(void *context, const struct stream_listed *l)
 {
     struct buf *out = context;
     buf_append_format(out, "%.*s:%u%s ", (int)l->name.len, l->name.ptr, (unsigned)l->next,
                       l->closed ? "!" : "");
+    if (l->fork) {
+        buf_append_format(out, "from %u ", (unsigned)l->fork_offset);
+    }
     return 0;
 }
 
 /* All streams of the prefix, page by page. */
-static void expect(struct rig *rig, const char *prefix, size_t limit, const char *want)
+static void expect_pages(const char *prefix, size_t limit, const char *want)
 {
     struct buf out;
     struct engine_list_end end = {0};
@@ -20,78 +49,316 @@ static void expect(struct rig *rig, const char *prefix, size_t limit, const char
     buf_init(&out, MIB);
     do {
         q.after = end.last;
-        assert_int_equal(engine_list(rig->engine, &q, add_text, &out, &end), 0);
+        assert_int_equal(engine_list(rig.engine, &q, add_text, &out, &end), 0);
     } while (end.more);
     buf_append_char(&out, '\0');
     assert_string_equal(out.ptr, want);
     buf_finish(&out);
 }
 
-static void checkpoint(struct rig *rig)
+static void expect(const char *want)
 {
-    struct store *store = rig->engine->store;
+    expect_pages("", 100, want);
+    expect_pages("", 1, want);
+}
+
+static void checkpoint(void)
+{
+    struct store *store = rig.engine->store;
     assert_int_equal(store->ops->checkpoint(store), 0);
+}
+
+/* Nothing that a checkpoint has saved stays in memory. */
+static void evict(void)
+{
+    rig_sleep(10 * rig.config.idle_ms);
+    for (unsigned i = 0; i < TABLE_SHARDS; i++) {
+        engine_housekeep(rig.engine);
+    }
 }
 
 /* Streams are listed by name with their newest durable tail, wherever they are. */
 static void names_in_order(void **state)
 {
     (void)state;
-    struct rig rig;
-    rig_open(&rig);
-    expect(&rig, "", 10, "");
-    assert_int_equal(rig_put(&rig, "b", "text/plain", "12"), 0);
-    assert_int_equal(rig_put(&rig, "d", "text/plain", ""), 0);
-    expect(&rig, "", 10, "b:2 d:0 ");
-    checkpoint(&rig);
-    expect(&rig, "", 10, "b:2 d:0 ");
-    assert_int_equal(rig_post_body(&rig, "d", "text/plain", "123"), 0);
-    assert_int_equal(rig_put(&rig, "c", "text/plain", "1"), 0);
-    assert_int_equal(rig_put(&rig, "a", "text/plain", "1"), 0);
+    expect("");
+    assert_int_equal(rig_put(&rig, "b", TEXT, "12"), 0);
+    assert_int_equal(rig_put(&rig, "d", TEXT, ""), 0);
+    expect("b:2 d:0 ");
+    checkpoint();
+    expect("b:2 d:0 ");
+    assert_int_equal(rig_post_body(&rig, "d", TEXT, "123"), 0);
+    assert_int_equal(rig_put(&rig, "c", TEXT, "1"), 0);
+    assert_int_equal(rig_put(&rig, "a", TEXT, "1"), 0);
     assert_int_equal(rig_delete(&rig, "b"), 0);
     for (size_t limit = 1; limit < 5; limit++) {
-        expect(&rig, "", limit, "a:1 c:1 d:3 ");
-        expect(&rig, "c", limit, "c:1 ");
+        expect_pages("", limit, "a:1 c:1 d:3 ");
+        expect_pages("c", limit, "c:1 ");
+        expect_pages("cc", limit, "");
     }
     rig_reopen(&rig, false);
-    expect(&rig, "", 2, "a:1 c:1 d:3 ");
+    expect("a:1 c:1 d:3 ");
     rig_reopen(&rig, true);
-    expect(&rig, "", 2, "a:1 c:1 d:3 ");
-    rig_close(&rig);
+    expect("a:1 c:1 d:3 ");
 }
 
-/* One that was deleted and made anew between two checkpoints is shown as it is now. */
-static void made_anew(void **state)
+static void ignore(struct stream_op *op)
+{
+    (void)op;
+}
+
+/* Starts what is not to become durable yet. */
+static void start(struct stream_op *op, enum stream_verb verb, const char *name)
+{
+    *op = (struct stream_op){.verb = verb, .name = slice_of(name), .done = ignore};
+    if (verb == STREAM_APPEND) {
+        op->append.content_type = slice_of(TEXT);
+        op->append.body = SLICE("more");
+    } else if (verb == STREAM_CREATE) {
+        op->create.content_type = slice_of(TEXT);
+    }
+    int code = stream_start(rig.worker, op);
+    assert_int_equal(code, STREAM_PENDING);
+    rig_run(&rig);
+}
+
+/* What is staged shows only once it is durable. */
+static void only_what_is_durable(void **state)
 {
     (void)state;
-    struct rig rig;
-    rig_open(&rig);
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(rig_put(&rig, "b", "text/plain", "12"), 0);
-        assert_int_equal(rig_delete(&rig, "b"), 0);
-    }
-    assert_int_equal(rig_put(&rig, "a", "text/plain", "1"), 0);
-    assert_int_equal(rig_put(&rig, "b", "text/plain", "123"), 0);
-    assert_int_equal(rig_put(&rig, "c", "text/plain", "1"), 0);
-    for (size_t limit = 1; limit < 5; limit++) {
-        expect(&rig, "", limit, "a:1 b:3 c:1 ");
-    }
-    checkpoint(&rig);
-    expect(&rig, "", 10, "a:1 b:3 c:1 ");
-    assert_int_equal(rig_delete(&rig, "b"), 0);
-    assert_int_equal(rig_put(&rig, "b", "text/plain", "1"), 0);
-    assert_int_equal(rig_delete(&rig, "b"), 0);
-    expect(&rig, "", 10, "a:1 c:1 ");
-    assert_int_equal(rig_put(&rig, "b", "text/plain", ""), 0);
-    expect(&rig, "", 10, "a:1 b:0 c:1 ");
-    rig_close(&rig);
+    struct stream_op ops[3];
+    assert_int_equal(rig_put(&rig, "a", TEXT, "1"), 0);
+    assert_int_equal(rig_put(&rig, "b", TEXT, "1"), 0);
+    checkpoint();
+    start(&ops[0], STREAM_APPEND, "a");
+    start(&ops[1], STREAM_DELETE, "b");
+    start(&ops[2], STREAM_CREATE, "c");
+    expect("a:1 b:1 ");
+    checkpoint(); /* which takes nothing of it */
+    expect("a:1 b:1 ");
+    rig_commit(&rig);
+    expect("a:5 c:0 ");
 }
+
+/* A name that is used again shows the new stream, whatever the catalog still has. */
+static void names_are_used_again(void **state)
+{
+    (void)state;
+    assert_int_equal(rig_put(&rig, "a", TEXT, "old"), 0);
+    checkpoint();
+    assert_int_equal(rig_delete(&rig, "a"), 0);
+    expect("");
+    assert_int_equal(rig_put(&rig, "a", TEXT, "newer"), 0);
+    expect("a:5 ");
+    assert_int_equal(rig_delete(&rig, "a"), 0);
+    assert_int_equal(rig_put(&rig, "a", TEXT, "7 bytes"), 0);
+    expect("a:7 ");
+    checkpoint();
+    expect("a:7 ");
+}
+
+/* Forks say where they begin; a source that is deleted and kept for them is left out. */
+static void forks_and_their_sources(void **state)
+{
+    (void)state;
+    assert_int_equal(rig_put(&rig, "source", TEXT, "123"), 0);
+    assert_int_equal(rig_fork(&rig, "fork", "source"), 0);
+    expect("fork:3 from 3 source:3 ");
+    assert_int_equal(rig_post_body(&rig, "fork", TEXT, "45"), 0);
+    assert_int_equal(rig_delete(&rig, "source"), 0);
+    expect("fork:5 from 3 ");
+    checkpoint();
+    expect("fork:5 from 3 ");
+    evict();
+    expect("fork:5 from 3 ");
+}
+
+static void put_with(const char *name, struct stream_expiry expiry)
+{
+    struct stream_op op = {.verb = STREAM_CREATE, .name = slice_of(name)};
+    op.create.content_type = slice_of(TEXT);
+    op.create.expiry = expiry;
+    assert_int_equal(rig_op(&rig, &op), 0);
+}
+
+static int note_expiry(void *context, const struct stream_listed *l)
+{
+    *(struct stream_expiry *)context = l->expiry;
+    assert_int_equal(l->created_ms, rig_now_ms);
+    assert_true(slice_equal(l->content_type, SLICE(TEXT)));
+    return 0;
+}
+
+/* What is past its time is left out, in memory and in the catalog, though nobody removed it. */
+static void expired_ones_are_left_out(void **state)
+{
+    (void)state;
+    struct engine_list_end end;
+    struct stream_expiry got;
+    const struct engine_list_query first = {.limit = 1};
+    put_with("a", (struct stream_expiry){.has_ttl = true, .ttl_seconds = 100});
+    put_with("b",
+             (struct stream_expiry){.has_expires_at = true, .expires_at_ms = rig_now_ms + 200000});
+    put_with("c", (struct stream_expiry){0});
+    assert_int_equal(engine_list(rig.engine, &first, note_expiry, &got, &end), 0);
+    assert_true(got.has_ttl && got.ttl_seconds == 100 && !got.has_expires_at && end.more);
+    checkpoint();
+    rig_sleep(100000 - 1);
+    expect("a:0 b:0 c:0 ");
+    rig_sleep(1);
+    expect("b:0 c:0 ");
+    rig_reopen(&rig, false);
+    expect("a:0 b:0 c:0 "); /* with the slack of a TTL after a restart, see expiry.h */
+    rig_sleep(12500);
+    expect("b:0 c:0 ");
+    rig_sleep(100000);
+    expect("c:0 ");
+}
+
+/* The catalog's list, with something between the first and the second stream. */
+struct interrupted {
+    catalog_each_fn each;
+    void *context;
+    unsigned seen;
+};
+
+static int see(void *context, const struct stream_meta *meta)
+{
+    struct interrupted *i = context;
+    if (i->seen++ == 1 && meanwhile) {
+        void (*now)(void) = meanwhile;
+        meanwhile = NULL;
+        now();
+    }
+    return i->each(i->context, meta);
+}
+
+static const struct store_ops *real_ops;
+
+static int list_with_pause(struct store *s, struct slice prefix, struct slice after, size_t limit,
+                           catalog_each_fn each, void *context)
+{
+    struct interrupted i = {each, context, 0};
+    lists++;
+    return real_ops->list(s, prefix, after, limit, see, &i);
+}
+
+static void save_and_evict(void)
+{
+    checkpoint();
+    evict();
+    struct stream *s = table_name(rig.engine, SLICE("c"));
+    assert_null(s);
+}
+
+/* A stream that is saved and leaves memory after the catalog was read is shown as it was saved, not
+ * as the catalog had it before; so is one that was fresh. */
+static void saved_meanwhile(void **state)
+{
+    (void)state;
+    struct store_ops ops = *rig.engine->store->ops;
+    real_ops = rig.engine->store->ops;
+    ops.list = list_with_pause;
+    assert_int_equal(rig_put(&rig, "a", TEXT, "1"), 0);
+    assert_int_equal(rig_put(&rig, "b", TEXT, "1"), 0);
+    assert_int_equal(rig_put(&rig, "c", TEXT, "1"), 0);
+    checkpoint();
+    assert_int_equal(rig_post_body(&rig, "c", TEXT, "23"), 0);
+    assert_int_equal(rig_put(&rig, "bb", TEXT, "1"), 0);
+    assert_int_equal(rig_put(&rig, "d", TEXT, "1"), 0);
+    rig.engine->store->ops = &ops;
+    meanwhile = save_and_evict;
+    lists = 0;
+    expect_pages("", 100, "a:1 b:1 bb:1 c:3 d:1 ");
+    assert_null(meanwhile);
+    assert_int_equal(lists, 2);
+    rig.engine->store->ops = real_ops;
+}
+
+/* A call that meets only what it must not show ends all the same, and says where to go on. */
+static void the_work_of_a_call_is_bounded(void **state)
+{
+    (void)state;
+    char name[16];
+    struct buf out;
+    struct engine_list_end end;
+    struct engine_list_query q = {.limit = 10};
+    const unsigned count = LIST_LOOKS_EXTRA + 100;
+    for (unsigned i = 0; i < count; i++) {
+        (void)snprintf(name, sizeof(name), "s%05u", i);
+        assert_int_equal(rig_put(&rig, name, TEXT, ""), 0);
+    }
+    checkpoint();
+    for (unsigned i = 0; i + 1 < count; i++) {
+        (void)snprintf(name, sizeof(name), "s%05u", i);
+        assert_int_equal(rig_delete(&rig, name), 0);
+    }
+    buf_init(&out, MIB);
+    assert_int_equal(engine_list(rig.engine, &q, add_text, &out, &end), 0);
+    assert_true(end.more);
+    assert_int_equal(out.len, 0);
+    assert_int_equal(end.last.len, 6);
+    buf_finish(&out);
+    (void)snprintf(name, sizeof(name), "s%05u:0 ", count - 1);
+    expect_pages("", 10, name);
+}
+
+/* What is asked for wrongly, and memory that runs out. */
+static void refusals(void **state)
+{
+    (void)state;
+    struct engine_list_end end = {0};
+    char after[STREAM_NAME_BYTES_MAX + 1] = "z";
+    struct engine_list_query q = {.after = {after, sizeof(after)}, .limit = 1};
+    assert_int_equal(rig_put(&rig, "a", TEXT, ""), 0);
+    assert_int_equal(engine_list(rig.engine, &q, add_text, NULL, &end), ERR_INVALID);
+    q.after.len--;
+    assert_int_equal(engine_list(rig.engine, &q, add_text, NULL, &end), 0);
+    assert_false(end.more);
+    fault_countdown = 0;
+    q.after.len = 0;
+    assert_int_equal(engine_list(rig.engine, &q, add_text, NULL, &end), ERR_NOMEM);
+    fault_countdown = -1;
+    assert_false(end.more);
+}
+
+static int refuse(void *context, const struct stream_listed *l)
+{
+    (void)l;
+    ++*(int *)context;
+    return ERR_TOOBIG;
+}
+
+/* An error of the caller's ends the list, whether it comes from memory or from the catalog. */
+static void the_caller_ends_it(void **state)
+{
+    (void)state;
+    int calls = 0;
+    struct engine_list_end end;
+    const struct engine_list_query q = {.limit = SIZE_MAX};
+    assert_int_equal(rig_put(&rig, "a", TEXT, ""), 0);
+    assert_int_equal(rig_put(&rig, "b", TEXT, ""), 0);
+    assert_int_equal(engine_list(rig.engine, &q, refuse, &calls, &end), ERR_TOOBIG);
+    checkpoint();
+    assert_int_equal(engine_list(rig.engine, &q, refuse, &calls, &end), ERR_TOOBIG);
+    assert_int_equal(calls, 2);
+    assert_false(end.more);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_in_order),
-        cmocka_unit_test(made_anew),
+        TEST(names_in_order),
+        TEST(only_what_is_durable),
+        TEST(names_are_used_again),
+        TEST(forks_and_their_sources),
+        TEST(expired_ones_are_left_out),
+        TEST(saved_meanwhile),
+        TEST(the_work_of_a_call_is_bounded),
+        TEST(refusals),
+        TEST(the_caller_ends_it),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return UNIT_RUN(tests);
 }
