@@ -62,7 +62,8 @@
 #define LISTING_COUNT_MAX                  1000u       /* streams on one page of the listing; 400 */
 #define SUBSCRIPTION_BODY_BYTES_MAX        (64u * KIB) /* of a control request; 413 */
 #define SUBSCRIPTION_ID_BYTES_MAX          256u        /* decoded; 400 */
-#define SUBSCRIPTION_LINKS_MAX             10000u /* streams of one; 409, counted if by append */
+#define SUBSCRIPTION_LINKS_MAX             10000u   /* streams of one; 409, counted if by append */
+#define SUBSCRIPTION_LINKS_ALL_MAX         2000000u /* streams of all together; likewise */
 #define SUBSCRIPTION_URL_BYTES_MAX         (2u * KIB) /* of a webhook; 400 */
 #define SUBSCRIPTION_DESCRIPTION_BYTES_MAX (4u * KIB) /* 400 */
 #define SUBSCRIPTION_WORKER_BYTES_MAX      256u       /* name of a claiming worker; 400 */
@@ -73,10 +74,11 @@
 #define SUBSCRIPTION_DELIVERIES_MAX        256u   /* webhooks under way; others wait */
 #define SUBSCRIPTION_DELIVERIES_EACH       2u     /* of one subscription; the newest wake waits */
 #define SUBSCRIPTION_GREW_MAX              65536u /* streams whose growth waits; list all */
-#define SUBSCRIPTION_RETRY_MS_MIN          1000u  /* back-off after the first failure */
-#define SUBSCRIPTION_RETRY_MS_MAX          60000u /* longest back-off, before jitter */
-#define SUBSCRIPTION_LEASE_MS_DEFAULT      30000u /* when left out */
-#define GLOB_SEGMENTS_MAX                  64u    /* of a pattern; 400 */
+#define SUBSCRIPTION_TOMBSTONE_MS          86400000 /* a deleted id keeps its generation so long */
+#define SUBSCRIPTION_RETRY_MS_MIN          1000u    /* back-off after the first failure */
+#define SUBSCRIPTION_RETRY_MS_MAX          60000u   /* longest back-off, before jitter */
+#define SUBSCRIPTION_LEASE_MS_DEFAULT      30000u   /* when left out */
+#define GLOB_SEGMENTS_MAX                  64u      /* of a pattern; 400 */
 #define INDEX_NODES_MAX                    1000000u /* segments of all patterns; 429 */
 
 /* Webhooks. */

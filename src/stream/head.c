@@ -16,6 +16,7 @@ static struct stream_expiry expiry_of(const struct stream *s)
 static void answer_head(struct stream_op *op, struct stream *s)
 {
     const struct stream_state *v = view_now(s);
+    op->result.id = s->id;
     op->result.closed = v->closed;
     op->result.has_next = true;
     op->result.next = v->tail;

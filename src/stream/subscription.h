@@ -106,23 +106,31 @@ struct subscription {
     size_t pending_count;     /* of `pending` */
 
     /* Of the service. */
+    size_t links_counted;               /* in the statistics */
+    bool lease_counted;                 /* in the statistics */
     struct list ready_link;             /* on the list of those to be attended to */
     struct list call_link;              /* waits for a place at the sender of webhooks */
     struct list ops;                    /* struct subscription_op, in turn */
+    struct list held;                   /* struct news, to be told once `linking` has ended */
+    size_t held_count;                  /* of `held` */
+    bool missed;                        /* news that there was no room or memory for */
     struct subscription_change *change; /* on its way to the log; NULL: none */
     struct linking *linking;            /* a PUT or POST that looks for tails; NULL: none */
-    struct list held;                   /* struct growth, to be told once that has ended */
-    size_t held_count;
-    uint64_t lease_due_ms;    /* monotonic; 0: no lease runs */
-    uint64_t retry_due_ms;    /* monotonic, of the next delivery or event; 0: now */
-    uint64_t due_ms;          /* monotonic: when to be attended to at the latest */
-    size_t timer;             /* its place among the timers, from 1 on; 0: none */
-    size_t calls;             /* webhooks under way */
-    uint64_t call_generation; /* the wake that is under way at the sender; 0: none */
-    uint64_t told_generation; /* pull-wake: the wake whose event is written */
-    uint32_t event_failures;  /* pull-wake: attempts that failed in a row */
-    bool event_active;        /* pull-wake: an event is being written */
-    bool full_told;           /* the operator knows that it has too many links */
+    uint64_t lease_due_ms;              /* monotonic; 0: no lease runs */
+    uint64_t retry_due_ms;              /* monotonic, of the next delivery or event; 0: now */
+    uint64_t due_ms;                    /* monotonic, when to be attended to, if `timer` */
+    size_t timer;                       /* its place among the timers, from 1 on; 0: none */
+    size_t looks;                       /* operations that ask for a tail */
+    size_t calls;                       /* webhooks under way */
+    uint64_t call_generation;           /* webhook: the wake that is at the sender; 0: none */
+    uint64_t result_generation;         /* webhook: the wake that was answered; 0: none */
+    bool result_ok;                     /* the answer was 2xx */
+    bool result_done;                   /* it said done */
+    bool stale;                         /* its lease ended while no server ran */
+    uint64_t told_generation;           /* pull-wake: the wake whose event is written; 0: none */
+    uint32_t event_failures;            /* pull-wake: attempts that failed in a row */
+    bool event_active;                  /* pull-wake: an event is being written */
+    bool full_told;                     /* the operator knows that it has too many links */
 };
 
 /* An empty one that does not exist, or NULL when memory is out. */

@@ -28,13 +28,15 @@ struct subscription_delivery {
     void *sender;      /* the sender's own */
 
     /* private */
-    struct task task;                /* brings the answer back */
-    struct list link;                /* waiting to be sent, or under way */
-    struct subscriptions *owner;     /* whom it is given back to */
-    struct subscription_wake *about; /* what was sent, and for which wake; owned */
-    struct buf text;                 /* owned; holds url and body */
-    int http_status;                 /* the answer; 0: none */
-    bool done;                       /* the answer said so */
+    struct task task;            /* brings the answer back */
+    struct subscriptions *owner; /* whom it is given back to */
+    struct subscription *about;  /* whose wake; it stays until then */
+    uint64_t number;             /* of the subscription */
+    uint64_t generation;         /* of the wake */
+    struct buf url_bytes;        /* owned */
+    struct buf body_bytes;       /* owned */
+    int http_status;             /* the answer; 0: none */
+    bool done;                   /* the answer said so */
 };
 
 struct subscriptions_config {
@@ -112,7 +114,7 @@ struct subscription_op {
     struct task task; /* to the service, and back */
     struct list link; /* waits for its turn on its subscription */
     struct subscriptions *owner;
-    void *scratch; /* of the verb; owned */
+    struct subscription_request *request; /* what it says; owned */
 };
 
 /* Begins the operation; `done` follows. Any thread; does not block. When too many wait it is
@@ -125,7 +127,7 @@ struct subscriptions_stats {
     uint64_t tombstones;         /* deleted, whose generation is kept */
     uint64_t links;              /* streams linked, over all of them */
     uint64_t leases;             /* held by a worker at present */
-    uint64_t queue;              /* operations and notices that wait for the thread */
+    uint64_t queue;              /* operations that wait for their answers */
     uint64_t deliveries_active;  /* webhooks at the sender */
     uint64_t deliveries_waiting; /* for a place at the sender */
     uint64_t wakes;              /* made since the start */

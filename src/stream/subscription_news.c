@@ -1,0 +1,456 @@
+/* What streams do, and what it means to subscriptions: links grow, are found by patterns, and go.
+ *
+ * Nothing depends on every piece of news being told: a link's tail only rises, a stream that is
+ * missed shows in a listing, and ids tell an old stream from the next one of its name. So where
+ * memory or room is out, all streams are listed. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/limits.h"
+#include "stream/subscription_core.h"
+
+#define WALK_PAGE 1000u
+
+static struct news *news_create(struct slice name, stream_id id, uint64_t tail, bool dropped)
+{
+    struct news *n = malloc(sizeof(*n) + name.len);
+    if (n) {
+        *n = (struct news){
+            .id = id, .tail = tail, .dropped = dropped, .name_len = (uint16_t)name.len};
+        memcpy(n->name, name.ptr, name.len);
+        list_init(&n->link);
+    }
+    return n;
+}
+
+static struct slice news_name(const struct news *n)
+{
+    return (struct slice){n->name, n->name_len};
+}
+
+void news_drop_all(struct list *list)
+{
+    struct list *first;
+    while ((first = list_first(list)) != NULL) {
+        list_remove(first);
+        free(container_of(first, struct news, link));
+    }
+}
+
+/* Under the lock. */
+static struct news *queued(struct subscriptions *s, struct slice name, uint64_t hash)
+{
+    struct map_node *node = map_find(&s->news_by_name, hash);
+    for (; node; node = map_find_next(node)) {
+        struct news *n = container_of(node, struct news, by_name);
+        if (slice_equal(news_name(n), name)) {
+            return n;
+        }
+    }
+    return NULL;
+}
+
+/* A greater id: the older stream of that name is gone, whether that was told or not. */
+static void merge(struct news *n, stream_id id, uint64_t tail, bool dropped)
+{
+    if (id < n->id) {
+        return;
+    }
+    if (id > n->id) {
+        n->id = id;
+        n->tail = 0;
+        n->dropped = false;
+    }
+    n->tail = tail > n->tail ? tail : n->tail;
+    n->dropped = n->dropped || dropped;
+}
+
+static bool enqueue(struct subscriptions *s, struct news *n, uint64_t hash)
+{
+    if (!n || s->news_count >= SUBSCRIPTION_GREW_MAX ||
+        map_insert(&s->news_by_name, &n->by_name, hash) < 0) {
+        return false;
+    }
+    list_append(&s->news, &n->link);
+    s->news_count++;
+    return true;
+}
+
+static void queue(struct subscriptions *s, struct slice name, stream_id id, uint64_t tail,
+                  bool dropped)
+{
+    uint64_t hash = slice_hash(name, s->seed);
+    pthread_mutex_lock(&s->lock);
+    struct news *n = queued(s, name, hash);
+    if (n) {
+        merge(n, id, tail, dropped);
+    } else {
+        n = news_create(name, id, tail, dropped);
+        if (!enqueue(s, n, hash)) {
+            free(n);
+            s->missed = true;
+        }
+        if (s->asleep) {
+            pthread_cond_signal(&s->wake);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static bool on_matches(void *context, struct slice name)
+{
+    const struct subscriptions *s = context;
+    return subscription_index_matches(s->index, name);
+}
+
+static void on_grew(void *context, struct slice name, uint64_t id, uint64_t tail)
+{
+    queue(context, name, id, tail, false);
+}
+
+static void on_dropped(void *context, struct slice name, uint64_t id)
+{
+    queue(context, name, id, 0, true);
+}
+
+void news_observe(struct subscriptions *s)
+{
+    const struct engine_observer observer = {
+        .context = s,
+        .matches = on_matches,
+        .grew = on_grew,
+        .dropped = on_dropped,
+    };
+    engine_observe(s->config.engine, &observer);
+}
+
+static void on_hit(void *context, struct index_entry *entry)
+{
+    struct subscriptions *s = context;
+    if (s->hit_count == s->hit_cap) {
+        size_t cap = s->hit_cap ? 2 * s->hit_cap : 16;
+        struct subscription **hits = realloc(s->hits, cap * sizeof(struct subscription *));
+        if (!hits) {
+            s->hits_failed = true;
+            return;
+        }
+        s->hits = hits;
+        s->hit_cap = cap;
+    }
+    s->hits[s->hit_count++] = entry->is_pattern
+                                  ? container_of(entry, struct subscription, entry)
+                                  : container_of(entry, struct subscription_link, entry)->owner;
+}
+
+bool core_look_up(struct subscriptions *s, struct slice name)
+{
+    s->hit_count = 0;
+    s->hits_failed = false;
+    subscription_index_each(s->index, name, on_hit, s);
+    return !s->hits_failed;
+}
+
+/* Until it is known where the cursors of new links are to stand, news have to wait. */
+static void hold(struct subscription *sub, const struct news *n)
+{
+    struct news *copy = NULL;
+    if (sub->held_count < SUBSCRIPTION_LINKS_MAX) {
+        copy = news_create(news_name(n), n->id, n->tail, n->dropped);
+    }
+    if (!copy) {
+        sub->missed = true;
+        return;
+    }
+    copy->forked = n->forked;
+    list_append(&sub->held, &copy->link);
+    sub->held_count++;
+}
+
+static void drop_link(struct subscriptions *s, struct subscription_link *l)
+{
+    core_unindex(s, l);
+    subscription_drop(l);
+}
+
+/* Room for one more link that nobody asked for by name. */
+static bool has_room(struct subscriptions *s, struct subscription *sub, struct slice path)
+{
+    if (sub->link_count < SUBSCRIPTION_LINKS_MAX) {
+        return true;
+    }
+    atomic_fetch_add(&s->counts.links_refused, 1);
+    if (!sub->full_told) {
+        sub->full_told = true;
+        core_trouble(s,
+                     "the subscription %.*s follows %u streams, as many as one may: it is not "
+                     "woken for %.*s and others",
+                     (int)sub->id.len, sub->id.ptr, SUBSCRIPTION_LINKS_MAX, (int)path.len,
+                     path.ptr);
+    }
+    return false;
+}
+
+/* The pattern found the stream by something that was appended: all of it is pending. */
+static struct subscription_link *find_by_pattern(struct subscriptions *s, struct subscription *sub,
+                                                 struct subscription_link *l, const struct news *n)
+{
+    struct slice path = news_name(n);
+    if (n->tail == 0 || n->forked || !subscription_globs(sub, path) || !has_room(s, sub, path)) {
+        return NULL;
+    }
+    if (l) {
+        subscription_revive(l, n->id, SUBSCRIPTION_START);
+        return l;
+    }
+    l = subscription_link_create(sub, path, SUBSCRIPTION_START);
+    if (!l || subscription_attach(l) < 0) {
+        subscription_link_destroy(l);
+        sub->missed = true;
+        return NULL;
+    }
+    l->stream = n->id;
+    l->walk = s->walk.number;
+    return l;
+}
+
+static void tell(struct subscriptions *s, struct subscription *sub, const struct news *n)
+{
+    struct subscription_link *l = subscription_find(sub, news_name(n));
+    if (l && !l->dropped && l->stream != 0 && l->stream != n->id) {
+        if (n->id < l->stream) {
+            return; /* of the stream before this one */
+        }
+        drop_link(s, l);
+    }
+    bool linked = l && !l->dropped;
+    if (n->dropped) {
+        if (linked) {
+            drop_link(s, l);
+        }
+        return;
+    }
+    if (!linked) {
+        l = find_by_pattern(s, sub, l, n);
+        if (!l) {
+            return;
+        }
+    }
+    if (l->stream == 0) {
+        l->stream = n->id; /* named before there was one */
+        subscription_soil(l);
+    }
+    l->tail = n->tail > l->tail ? n->tail : l->tail;
+    l->walk = s->walk.number;
+    subscription_refresh(l);
+}
+
+static void tell_one(struct subscriptions *s, struct subscription *sub, const struct news *n)
+{
+    if (sub->linking) {
+        hold(sub, n);
+    } else if (sub->exists) {
+        tell(s, sub, n);
+        core_ready(s, sub);
+    }
+    if (sub->missed && !sub->linking) {
+        sub->missed = false;
+        walk_begin(s);
+    }
+}
+
+static void tell_all(struct subscriptions *s, const struct news *n)
+{
+    if (!core_look_up(s, news_name(n))) {
+        walk_begin(s);
+    }
+    for (size_t i = 0; i < s->hit_count; i++) {
+        tell_one(s, s->hits[i], n);
+    }
+}
+
+void news_tell(struct subscriptions *s, struct news *news)
+{
+    tell_all(s, news);
+    free(news);
+}
+
+void news_release(struct subscriptions *s, struct subscription *sub)
+{
+    assert(!sub->linking);
+    struct list *first;
+    while ((first = list_first(&sub->held)) != NULL) {
+        struct news *n = container_of(first, struct news, link);
+        list_remove(first);
+        tell_one(s, sub, n);
+        free(n);
+    }
+    sub->held_count = 0;
+    if (sub->missed) {
+        sub->missed = false;
+        walk_begin(s);
+    }
+}
+
+/* Who has seen everything before the event has seen everything still, and may yet acknowledge the
+ * event. Who has not will be told by what is pending anyway. */
+static void tell_quiet(struct subscription *sub, struct slice name, uint64_t start, uint64_t end)
+{
+    struct subscription_link *l = subscription_find(sub, name);
+    if (!l || l->dropped || l->tail >= end) {
+        return;
+    }
+    if (!subscription_link_pending(l) && l->tail == start) {
+        l->skip = end;
+        subscription_soil(l);
+    }
+    l->tail = end;
+    subscription_refresh(l);
+}
+
+void news_quiet(struct subscriptions *s, struct slice name, uint64_t start, uint64_t end)
+{
+    if (!core_look_up(s, name)) {
+        return;
+    }
+    for (size_t i = 0; i < s->hit_count; i++) {
+        if (s->hits[i]->exists && !s->hits[i]->linking) {
+            tell_quiet(s->hits[i], name, start, end);
+            core_ready(s, s->hits[i]);
+        }
+    }
+}
+
+/* On the pool: what is not looked up stays short. */
+static int on_listed(void *context, const struct stream_listed *listed)
+{
+    struct subscriptions *s = context;
+    if (!subscription_index_matches(s->index, listed->name)) {
+        return 0;
+    }
+    struct news *n = news_create(listed->name, listed->id, listed->next, false);
+    if (!n) {
+        return ERR_NOMEM;
+    }
+    n->forked = listed->fork && listed->next == listed->fork_offset;
+    list_append(&s->walk.news, &n->link);
+    return 0;
+}
+
+static void list_page(struct subscriptions *s)
+{
+    struct walk *w = &s->walk;
+    const struct engine_list_query query = {
+        .after = {w->after, w->after_len},
+        .limit = WALK_PAGE,
+    };
+    w->end = (struct engine_list_end){0};
+    w->code = engine_list(s->config.engine, &query, on_listed, s, &w->end);
+}
+
+static void tell_page(struct subscriptions *s)
+{
+    struct walk *w = &s->walk;
+    struct list *first;
+    while ((first = list_first(&w->news)) != NULL) {
+        list_remove(first);
+        news_tell(s, container_of(first, struct news, link));
+    }
+    if (w->code == 0 && w->end.more) {
+        memcpy(w->after, w->end.last.ptr, w->end.last.len);
+        w->after_len = w->end.last.len;
+    }
+}
+
+/* Links that the listing did not find are of streams that are gone. */
+static void drop_unseen(struct subscriptions *s, struct subscription *sub)
+{
+    if (!sub->exists || sub->linking) {
+        return;
+    }
+    LIST_FOR_EACH(node, &sub->links)
+    {
+        struct subscription_link *l = container_of(node, struct subscription_link, link);
+        if (!l->dropped && l->stream != 0 && l->walk != s->walk.number) {
+            drop_link(s, l);
+        }
+    }
+    core_ready(s, sub);
+}
+
+static void walk_ended(struct subscriptions *s)
+{
+    s->walk.active = false;
+    if (s->walk.code < 0) {
+        s->walk.wanted = true;
+        job_hold(s);
+        return;
+    }
+    struct map_node *node = NULL;
+    while ((node = map_next(&s->by_id, node)) != NULL) {
+        drop_unseen(s, container_of(node, struct subscription, by_id));
+    }
+}
+
+static void walk_page(struct task *task);
+
+static void walk_paged(struct task *task)
+{
+    struct subscriptions *s = container_of(task, struct subscriptions, walk.task);
+    tell_page(s);
+    if (s->walk.code < 0 || !s->walk.end.more || atomic_load(&s->stopping)) {
+        walk_ended(s);
+        return;
+    }
+    task->run = walk_page;
+    pool_submit(s->config.pool, task);
+}
+
+static void walk_page(struct task *task)
+{
+    struct subscriptions *s = container_of(task, struct subscriptions, walk.task);
+    list_page(s);
+    task->run = walk_paged;
+    core_post(s, task);
+}
+
+static void start(struct subscriptions *s)
+{
+    s->walk.wanted = false;
+    s->walk.after_len = 0;
+    s->walk.number++;
+}
+
+void walk_begin(struct subscriptions *s)
+{
+    s->walk.wanted = true;
+}
+
+void walk_go(struct subscriptions *s)
+{
+    if (!s->walk.wanted || s->walk.active || atomic_load(&s->stopping) ||
+        core_mono_ms(s) < s->hold_until_ms) {
+        return;
+    }
+    start(s);
+    s->walk.active = true;
+    s->walk.task.run = walk_page;
+    pool_submit(s->config.pool, &s->walk.task);
+}
+
+int walk_run(struct subscriptions *s, struct errmsg *msg)
+{
+    if (atomic_load(&s->counts.subscriptions) == 0) {
+        return 0;
+    }
+    start(s);
+    do {
+        list_page(s);
+        tell_page(s);
+    } while (s->walk.code == 0 && s->walk.end.more);
+    if (s->walk.code < 0) {
+        return err_set(msg, s->walk.code, "streams could not be listed: %s",
+                       err_text(s->walk.code));
+    }
+    walk_ended(s);
+    return 0;
+}
