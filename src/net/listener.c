@@ -466,6 +466,20 @@ int listener_create_shared(struct loop *l, struct listener *first, listener_acce
     return member_create(first->group, l, accept, context, ret_listener);
 }
 
+void listener_accept_waiting(struct listener *listener)
+{
+    on_deliver(&listener->deliver);
+    for (int i = 0; i < BACKLOG; i++) {
+        int fd = accept4(listener->watch.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd >= 0) {
+            listener->accept(listener->context, fd);
+        } else if (errno != EINTR && errno != ECONNABORTED) {
+            return; /* there is none, or no room for one */
+        }
+    }
+}
+
 void listener_destroy(struct listener *listener)
 {
     struct listener_group *g;

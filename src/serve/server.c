@@ -22,7 +22,8 @@
 #define LOG_BYTES_PER_CHECKPOINT 8 /* of the log, small records too, before writes wait */
 #define IDLE_MS                  30000
 #define SWEEP_INTERVAL_MS        1000
-#define DRAIN_GENTLE_SECONDS     7
+#define DRAIN_GENTLE_SECONDS     7 /* then what has not come whole is refused */
+#define DRAIN_HURRY_SECONDS      2 /* later every connection is dropped */
 #define DRAIN_SECONDS_MAX        10
 
 static void block_signals(sigset_t *ret_set)
@@ -203,7 +204,7 @@ static void set_watchdog(void)
     (void)alarm(DRAIN_SECONDS_MAX);
 }
 
-/* A thread that drops the connections that a gentle end did not bring to one. */
+/* A thread that sees to the connections that a gentle end did not bring to one. */
 struct closer {
     struct worker *workers;
     unsigned count;
@@ -212,34 +213,44 @@ struct closer {
     bool done;
 };
 
+/* Under the lock: after so many seconds more, `act` on each worker. */
+static void act_later(struct closer *closer, struct timespec *until, int seconds,
+                      void (*act)(struct worker *w))
+{
+    int waited = 0;
+
+    until->tv_sec += seconds;
+    while (!closer->done && waited != ETIMEDOUT) {
+        waited = pthread_cond_timedwait(&closer->ended, &closer->mutex, until);
+    }
+    for (unsigned i = 0; !closer->done && i < closer->count; i++) {
+        act(&closer->workers[i]);
+    }
+}
+
 static void *close_late(void *context)
 {
     struct closer *closer = context;
     struct timespec until;
-    int waited = 0;
 
-    (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail for this clock */
-    until.tv_sec += DRAIN_GENTLE_SECONDS;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail for this clock */
     (void)pthread_mutex_lock(&closer->mutex);
-    while (!closer->done && waited != ETIMEDOUT) {
-        waited = pthread_cond_timedwait(&closer->ended, &closer->mutex, &until);
-    }
-    if (!closer->done) {
-        for (unsigned i = 0; i < closer->count; i++) {
-            worker_abort(&closer->workers[i]);
-        }
-    }
+    act_later(closer, &until, DRAIN_GENTLE_SECONDS, worker_hurry);
+    act_later(closer, &until, DRAIN_HURRY_SECONDS, worker_abort);
     (void)pthread_mutex_unlock(&closer->mutex);
     return NULL;
 }
 
 static void drain(struct worker *workers, unsigned count)
 {
-    struct closer closer = {.workers = workers,
-                            .count = count,
-                            .mutex = PTHREAD_MUTEX_INITIALIZER,
-                            .ended = PTHREAD_COND_INITIALIZER};
+    struct closer closer = {.workers = workers, .count = count, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    pthread_condattr_t attr;
     pthread_t thread;
+
+    (void)pthread_condattr_init(&attr); /* these do not fail on Linux */
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&closer.ended, &attr);
+    (void)pthread_condattr_destroy(&attr);
     bool started = pthread_create(&thread, NULL, close_late, &closer) == 0;
 
     set_watchdog();
@@ -251,6 +262,7 @@ static void drain(struct worker *workers, unsigned count)
         (void)pthread_mutex_unlock(&closer.mutex);
         (void)pthread_join(thread, NULL);
     }
+    (void)pthread_cond_destroy(&closer.ended);
 }
 
 /* SIGHUP: all of the new settings, or none of them. */

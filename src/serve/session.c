@@ -24,6 +24,7 @@
     ((uint64_t)HTTP_BODY_BYTES_PER_SECOND_MIN * HTTP_BODY_WINDOW_MS / 1000)
 #define CONN_CLOSING_MS (24 * 3600 * 1000u) /* conn.c's own bound is not by progress */
 #define NEVER           LOOP_NEVER_MS
+#define STOPPING        "the server is shutting down; try again shortly"
 #define TOO_MANY        "too many connections are open; try again shortly"
 
 static void free_now(struct task *task)
@@ -142,7 +143,7 @@ static bool step_head(struct session *s)
         w->request.method = HTTP_OTHER; /* what a refused head asked for is not known */
         refuse(s, refusal.status, refusal.sentence);
     } else if (w->draining && !asks_health(&w->request)) {
-        refuse(s, 503, "the server is shutting down; try again shortly");
+        refuse(s, 503, STOPPING);
     } else if (s->refused) {
         refuse(s, 503, TOO_MANY);
     } else {
@@ -249,18 +250,23 @@ static void head_timed_out(struct session *s)
     }
 }
 
+/* Answers a request whose body is still coming, and closes. */
+static void refuse_body(struct session *s, int status, struct slice sentence)
+{
+    /* The connection must not write to a body that is about to be freed. */
+    conn_read_into(&s->conn, NULL, 0);
+    s->exchange->keep = false;
+    problem_answer(s->exchange, status, sentence);
+}
+
 static void body_timed_out(struct session *s)
 {
     if (has_progress(s, body_received(&s->exchange->body, &s->conn), BODY_PROGRESS_BYTES_MIN)) {
         session_set_deadline(s, HTTP_BODY_WINDOW_MS);
         return;
     }
-    /* The connection must not write to a body that is about to be freed. */
-    conn_read_into(&s->conn, NULL, 0);
-    s->exchange->keep = false;
-    problem_answer(
-        s->exchange, 408,
-        SLICE("the request body came too slowly; at least 1 KiB per second is expected"));
+    refuse_body(s, 408,
+                SLICE("the request body came too slowly; at least 1 KiB per second is expected"));
 }
 
 static void timed_out(struct session *s)
@@ -407,4 +413,29 @@ void session_drain(struct session *s)
     case SESSION_CLOSING:
         break;
     }
+}
+
+void session_hurry(struct session *s)
+{
+    switch (s->state) {
+    case SESSION_HEAD:
+        if (s->head_started) {
+            s->worker->request.method = HTTP_OTHER;
+            refuse(s, 503, STOPPING);
+        } else {
+            begin_closing(s);
+        }
+        break;
+    case SESSION_BODY:
+        refuse_body(s, 503, SLICE(STOPPING));
+        break;
+    case SESSION_DRAIN:
+        begin_closing(s); /* it was answered */
+        break;
+    case SESSION_BUSY:
+    case SESSION_LIVE:
+    case SESSION_CLOSING:
+        break;
+    }
+    session_advance(s); /* sends it */
 }

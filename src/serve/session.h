@@ -53,6 +53,9 @@ void session_release(struct session *s);
 /* The time the present state may last from now on; LOOP_NEVER_MS: for ever. */
 void session_set_deadline(struct session *s, uint64_t delay_ms);
 
+/* The server will not wait any longer: refuses a request that is still coming. */
+void session_hurry(struct session *s);
+
 /* The server is stopping: ends idle and live connections, lets answers come that are being made. */
 void session_drain(struct session *s);
 

@@ -22,6 +22,7 @@ static void drain_now(struct task *task)
     struct worker *w = container_of(task, struct worker, drain_task);
 
     w->draining = true;
+    listener_accept_waiting(w->listener);
     listener_destroy(w->listener);
     w->listener = NULL;
     LIST_FOR_EACH(node, &w->sessions)
@@ -29,6 +30,16 @@ static void drain_now(struct task *task)
         session_drain(container_of(node, struct session, link));
     }
     worker_check_end(w);
+}
+
+static void hurry_now(struct task *task)
+{
+    struct worker *w = container_of(task, struct worker, hurry_task);
+
+    LIST_FOR_EACH(node, &w->sessions)
+    {
+        session_hurry(container_of(node, struct session, link));
+    }
 }
 
 static void abort_now(struct task *task)
@@ -59,6 +70,7 @@ int worker_init(struct worker *w, struct server *server, const struct worker *fi
     buf_init(&w->out, OUT_BYTES_MAX);
     buf_init(&w->frame, FRAME_BYTES_MAX);
     w->drain_task.run = drain_now;
+    w->hurry_task.run = hurry_now;
     w->abort_task.run = abort_now;
     if (getrandom(&w->random, sizeof(w->random), 0) != sizeof(w->random)) {
         w->random = (uint64_t)(uintptr_t)w; /* jitter needs no better */
@@ -104,6 +116,11 @@ void *worker_run(void *worker)
 void worker_drain(struct worker *w)
 {
     loop_post(w->loop, &w->drain_task);
+}
+
+void worker_hurry(struct worker *w)
+{
+    loop_post(w->loop, &w->hurry_task);
 }
 
 void worker_abort(struct worker *w)

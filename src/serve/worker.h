@@ -60,6 +60,7 @@ struct worker {
     bool draining;               /* no new work */
     struct tally tally;          /* what it counts for /metrics */
     struct task drain_task;
+    struct task hurry_task;
     struct task abort_task;
 };
 
@@ -81,6 +82,9 @@ void *worker_run(void *worker);
 
 /* Any thread: stop accepting, answer what is there, close. */
 void worker_drain(struct worker *w);
+
+/* Any thread, after worker_drain: refuse the requests that have not come whole by now. */
+void worker_hurry(struct worker *w);
 
 /* Any thread: drop every connection. */
 void worker_abort(struct worker *w);

@@ -19,7 +19,8 @@ export class Raw {
     constructor(socket) {
         this.socket = socket;
         this.buffer = Buffer.alloc(0);
-        this.ended = false;   // the peer sent FIN
+        this.ended = false;   // there will be no more bytes
+        this.finished = false; // the peer sent FIN
         this.reset = null;    // the error that ended it, if any
         this.bytes = 0;
         this.wake = () => {};
@@ -31,6 +32,7 @@ export class Raw {
         });
         socket.on('end', () => {
             this.ended = true;
+            this.finished = true;
             this.wake();
         });
         socket.on('error', (error) => {

@@ -192,6 +192,37 @@ static void test_end_with_a_full_inbox(void **state)
     worker_stop(&w[0]);
 }
 
+/* Before the last place is given up, what waits in the inbox and in the kernel is accepted. */
+static void test_accept_waiting(void **state)
+{
+    struct worker w[2];
+    int clients[7];
+    char byte;
+
+    (void)state;
+    worker_start(&w[0], NULL);
+    worker_start(&w[1], &w[0]);
+    for (int i = 0; i < 4; i++) {
+        clients[i] = loopback_connect(port_of(&w[0]));
+    }
+    loop_turn(w[0].loop, 1000);
+    for (int i = 4; i < 7; i++) {
+        clients[i] = loopback_connect(port_of(&w[0]));
+    }
+    assert_int_equal(w[0].accepted, 2);
+    assert_int_equal(w[1].accepted, 0);
+    listener_accept_waiting(w[1].listener);
+    assert_int_equal(w[1].accepted, 5);
+    listener_accept_waiting(w[0].listener);
+    assert_int_equal(w[0].accepted, 2);
+    worker_stop(&w[1]);
+    worker_stop(&w[0]);
+    for (int i = 0; i < 7; i++) {
+        assert_int_equal(recv(clients[i], &byte, 1, 0), 0); /* an end, not a reset */
+        assert_int_equal(close(clients[i]), 0);
+    }
+}
+
 /* Out of descriptors, accepting pauses without spinning, and goes on once there are some. */
 static void test_descriptors_run_out(void **state)
 {
@@ -284,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_workers_get_equal_shares),
         cmocka_unit_test(test_pause),
         cmocka_unit_test(test_end_with_a_full_inbox),
+        cmocka_unit_test(test_accept_waiting),
         cmocka_unit_test(test_descriptors_run_out),
         cmocka_unit_test(test_malformed_addresses),
         cmocka_unit_test(test_loopback),
