@@ -26,8 +26,8 @@ int listener_create(struct loop *l, const char *address, listener_accept_fn acce
 int listener_create_shared(struct loop *l, struct listener *first, listener_accept_fn accept,
                            void *context, struct listener **ret_listener) MUST_USE;
 
-/* Accepts what waits at this moment, for a listener that is about to be destroyed: the kernel resets
- * what nobody accepted. All of it comes to this loop. */
+/* Accepts what waits at this moment, for a listener that is about to be destroyed: the kernel
+ * resets what nobody accepted. All of it comes to this loop. */
 void listener_accept_waiting(struct listener *listener);
 
 /* Stops accepting on this loop; the last of those that share the socket closes it. The loop does
