@@ -255,13 +255,72 @@ static void change_pool(struct rig *rig, unsigned thread_count)
     rig->config.pool = rig->pool;
 }
 
+/* An observer that wants one stream, and cannot make up its mind meanwhile. */
+struct ear {
+    struct engine *engine;
+    pthread_t thread;
+    _Atomic bool stop;
+    _Atomic uint64_t tail; /* the newest that it was told of */
+    _Atomic uint64_t odd;  /* told of another stream, or of a tail that is not newer */
+};
+
+static bool ear_matches(void *context, struct slice name)
+{
+    (void)context;
+    return slice_equal(name, SLICE("kept"));
+}
+
+static void ear_grew(void *context, struct slice name, uint64_t id, uint64_t tail)
+{
+    struct ear *ear = context;
+    (void)id;
+    uint64_t before = atomic_exchange(&ear->tail, tail);
+    atomic_fetch_add(&ear->odd, !ear_matches(context, name) || before >= tail);
+}
+
+static void ear_dropped(void *context, struct slice name, uint64_t id)
+{
+    struct ear *ear = context;
+    (void)name;
+    (void)id;
+    atomic_fetch_add(&ear->odd, 1);
+}
+
+static void *change_mind(void *context)
+{
+    struct ear *ear = context;
+    const struct engine_observer observer = {ear, ear_matches, ear_grew, ear_dropped};
+    while (!atomic_load(&ear->stop)) {
+        engine_observe(ear->engine, &observer);
+        engine_observer_changed(ear->engine);
+        sched_yield();
+    }
+    return NULL;
+}
+
+static void ear_start(struct ear *ear, struct engine *e)
+{
+    *ear = (struct ear){.engine = e};
+    const struct engine_observer observer = {ear, ear_matches, ear_grew, ear_dropped};
+    engine_observe(e, &observer);
+    assert_int_equal(pthread_create(&ear->thread, NULL, change_mind, ear), 0);
+}
+
+static void ear_stop(struct ear *ear)
+{
+    atomic_store(&ear->stop, true);
+    assert_int_equal(pthread_join(ear->thread, NULL), 0);
+    engine_observe(ear->engine, NULL);
+}
+
 /* Writers, followers, creators, deleters, checkpoints and housekeeping at once: all is found
- * again. */
+ * again, and the observer has heard of it. */
 static void test_stress(void **state)
 {
     (void)state;
     struct rig rig;
     struct loop loops[LOOPS];
+    struct ear ear;
     rig_open(&rig);
     assert_int_equal(rig_put(&rig, "kept", "text/plain", ""), 0);
     rig_detach(&rig, false);
@@ -275,6 +334,7 @@ static void test_stress(void **state)
     struct errmsg msg;
     struct store_report report;
     assert_int_equal(engine_open(&rig.config, &rig.engine, &report, &msg), 0);
+    ear_start(&ear, rig.engine);
     writers_left = LOOPS;
     for (unsigned i = 0; i < LOOPS; i++) {
         loop_start(&loops[i], rig.engine, i);
@@ -282,6 +342,7 @@ static void test_stress(void **state)
     for (unsigned i = 0; i < LOOPS; i++) {
         loop_stop(&loops[i]);
     }
+    ear_stop(&ear);
     assert_int_equal(engine_close(rig.engine, true), 0);
     change_pool(&rig, 0);
     rig.config.store.threads = false;
@@ -291,6 +352,8 @@ static void test_stress(void **state)
     assert_non_null(kept);
     size_t expected = 9 * (loops[0].acked + loops[1].acked + loops[2].acked);
     assert_int_equal(strlen(kept), expected);
+    assert_int_equal(ear.tail, expected);
+    assert_int_equal(ear.odd, 0);
     free(kept);
     rig_close(&rig);
 }
