@@ -5,25 +5,40 @@
 #include <assert.h>
 #include <stdio.h>
 
-/* Sets the context, a bool, when `name` is nothing of ours, nor of a fresh file system. */
-static int note_foreign(void *context, const char *name)
+/* What stands in the directory. */
+struct contents {
+    unsigned parts;   /* of those that every start makes: a bit each */
+    bool mixed;       /* something that is neither ours nor of a fresh file system */
+    char foreign[64]; /* the first such name that is not hidden, cut; empty: there is none */
+};
+
+#define PARTS_ALL 15u
+
+static int note_entry(void *context, const char *name)
 {
+    /* The first four are made at every start. */
     static const char *const known[] = {"lock",    "wal",  "packs",     "catalog",
                                         "reserve", "keys", "lost+found"};
-    bool *foreign = context;
-    bool ours = false;
+    struct contents *c = context;
     for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
-        ours = ours || slice_starts_with(slice_of(name), slice_of(known[i]));
+        if (slice_starts_with(slice_of(name), slice_of(known[i]))) {
+            c->parts |= strcmp(name, known[i]) == 0 ? 1u << i & PARTS_ALL : 0;
+            return 0;
+        }
     }
-    *foreign = *foreign || !ours;
+    c->mixed = true;
+    if (name[0] != '.' && c->foreign[0] == '\0') {
+        (void)snprintf(c->foreign, sizeof(c->foreign), "%s", name);
+    }
     return 0;
 }
 
-/* Streams are nobody else's to read. A directory that holds other things, /tmp for one, keeps its
- * rights; what is made in it is private by itself. */
+/* Streams are nobody else's to read. A directory of ours that holds other things too keeps its
+ * rights; what is made in it is private by itself. One that holds other things and was never ours
+ * is most likely not what was meant. */
 static int make_dir(struct sys *sys, const char *path, struct errmsg *msg)
 {
-    bool foreign = false;
+    struct contents c = {0};
     int rc = sys->mkdir(sys->context, path);
     if (rc) {
         return err_set(msg, rc, "cannot make the data directory %s: %s", path,
@@ -33,8 +48,14 @@ static int make_dir(struct sys *sys, const char *path, struct errmsg *msg)
     if (!sys->make_private) {
         return 0;
     }
-    rc = sys->list_dir(sys->context, path, note_foreign, &foreign);
-    if (rc == 0 && !foreign) {
+    rc = sys->list_dir(sys->context, path, note_entry, &c);
+    if (rc == 0 && c.foreign[0] != '\0' && c.parts != PARTS_ALL) {
+        return err_set(msg, ERR_MISMATCH,
+                       "cannot use the data directory %s: it holds other things, such as %s; give "
+                       "an empty directory, or one that has streams already",
+                       path, c.foreign);
+    }
+    if (rc == 0 && !c.mixed) {
         rc = sys->make_private(sys->context, path);
     }
     return rc ? err_set(msg, rc, "cannot use the data directory %s: %s", path, err_file_text(rc))

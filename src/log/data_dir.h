@@ -9,7 +9,8 @@
 #define DATA_DIR_PATH_BYTES_MAX 1100u
 
 /* Makes `path`, shorter than DATA_DIR_PATH_BYTES_MAX - 8, when it is not there, takes the rights of
- * group and others from it unless other things than ours stand in it, and locks it. ERR_LOCKED:
+ * group and others from it unless other things than ours stand in it, and locks it. ERR_MISMATCH,
+ * and nothing is changed: it holds other things and was never a data directory; ERR_LOCKED:
  * another process has it. All with a sentence. *ret_fd holds the lock until it is closed. */
 int data_dir_take(struct sys *sys, const char *path, int *ret_fd, struct errmsg *msg) MUST_USE;
 

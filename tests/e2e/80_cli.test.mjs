@@ -213,7 +213,7 @@ describe('R17, K10: places', { timeout: 300_000 }, () => {
         await once(own);
         assert.equal(mode(own), 0o700, 'also one with streams in it');
         const shared = freshDir();
-        mkdirSync(shared);
+        await once(shared);
         writeFileSync(join(shared, 'letter.txt'), 'dear');
         chmodSync(shared, 0o755);
         await once(shared);
@@ -223,17 +223,29 @@ describe('R17, K10: places', { timeout: 300_000 }, () => {
         [own, shared].forEach((dir) => rmSync(dir, { recursive: true }));
     });
 
-    test('a directory with other files in it is not taken over silently nor harmed', async () => {
+    test('a directory that holds something else is not taken, unless it has streams already', async () => {
         const dir = freshDir();
         mkdirSync(dir);
+        chmodSync(dir, 0o755);
         writeFileSync(join(dir, 'letter.txt'), 'dear');
+        const args = ['streams', '--listen', '127.0.0.1:0', '--data', dir];
+        const refused = await run(args);
+        assertRefusal(refused, 1);
+        assert.match(refused.stderr, /holds other things, such as letter\.txt; give an empty directory/);
+        assert.deepEqual(readdirSync(dir), ['letter.txt']);
+        assert.equal(statSync(dir).mode & 0o777, 0o755);
+        // What a fresh file system has, and hidden files, are no reason.
+        rmSync(join(dir, 'letter.txt'));
+        mkdirSync(join(dir, 'lost+found'));
+        writeFileSync(join(dir, '.keep'), '');
         const server = new Server([], { dir });
-        try {
-            await server.start();
-            await server.stop();
-        } catch {
-            server.expectGone();
-        }
+        await server.start();
+        await new Stream(server, 's').create({}, 'x');
+        await server.crash();
+        writeFileSync(join(dir, 'letter.txt'), 'dear');
+        await server.start();
+        assert.equal((await new Stream(server, 's').get()).text, 'x');
+        await server.stop();
         assert.ok(existsSync(join(dir, 'letter.txt')));
         rmSync(dir, { recursive: true });
     });

@@ -65,7 +65,6 @@ static void test_tightens(void **state)
     char letter[128];
     int fd = -1;
     fixture_init(&f);
-    (void)snprintf(letter, sizeof(letter), "%s/letter", f.dir);
     for (int round = 0; round < 2; round++) {
         assert_int_equal(mkdir(f.dir, 0700) == 0, round == 0);
         assert_int_equal(chmod(f.dir, 0755), 0);
@@ -73,12 +72,73 @@ static void test_tightens(void **state)
         assert_int_equal(mode_of(f.dir), 0700);
         f.sys.close(NULL, fd);
     }
-    assert_int_equal(mkdir(letter, 0700), 0);
+    static const char *const parts[] = {"wal", "packs", "catalog", "letter"};
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+        (void)snprintf(letter, sizeof(letter), "%s/%s", f.dir, parts[i]);
+        assert_int_equal(mkdir(letter, 0700), 0);
+    }
     assert_int_equal(chmod(f.dir, 0755), 0);
     assert_int_equal(data_dir_take(&f.sys, f.dir, &fd, &msg), 0);
     assert_int_equal(mode_of(f.dir), 0755);
     f.sys.close(NULL, fd);
-    assert_int_equal(rmdir(letter), 0);
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+        (void)snprintf(letter, sizeof(letter), "%s/%s", f.dir, parts[i]);
+        assert_int_equal(rmdir(letter), 0);
+    }
+    fixture_finish(&f);
+}
+
+/* A directory with something in it that is not ours is left alone, unless it was a data directory
+ * before; hidden files and what a fresh file system has are no reason. */
+static void test_foreign(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *names; /* directories that are there, separated by spaces */
+        int code;
+    } cases[] = {
+        {"", 0},
+        {"lost+found", 0},
+        {".hidden", 0},
+        {"wal packs", 0}, /* a first start that was cut short */
+        {"lost+found reserve keys catalog packs wal", 0},
+        {"letter", ERR_MISMATCH},
+        {".hidden letter", ERR_MISMATCH},
+        {"wal packs letter", ERR_MISMATCH},
+        {"wal packs catalog letter", ERR_MISMATCH},
+        {"src docs tests", ERR_MISMATCH},
+    };
+    struct fixture f;
+    fixture_init(&f);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct errmsg msg = {{0}};
+        char names[64];
+        char path[160];
+        int fd = -1;
+        char *rest = names;
+        assert_int_equal(mkdir(f.dir, 0755), 0);
+        (void)snprintf(names, sizeof(names), "%s", cases[i].names);
+        for (char *name; (name = strsep(&rest, " ")) != NULL && *name != '\0';) {
+            (void)snprintf(path, sizeof(path), "%s/%s", f.dir, name);
+            assert_int_equal(mkdir(path, 0700), 0);
+        }
+        assert_int_equal(data_dir_take(&f.sys, f.dir, &fd, &msg), cases[i].code);
+        assert_int_equal(access(f.lock, F_OK) == 0, cases[i].code == 0);
+        if (cases[i].code == 0) {
+            f.sys.close(NULL, fd);
+        } else {
+            assert_non_null(strstr(msg.text, "such as"));
+            assert_int_equal(mode_of(f.dir), 0755);
+        }
+        (void)unlink(f.lock);
+        rest = names;
+        (void)snprintf(names, sizeof(names), "%s", cases[i].names);
+        for (char *name; (name = strsep(&rest, " ")) != NULL && *name != '\0';) {
+            (void)snprintf(path, sizeof(path), "%s/%s", f.dir, name);
+            assert_int_equal(rmdir(path), 0);
+        }
+        assert_int_equal(rmdir(f.dir), 0);
+    }
     fixture_finish(&f);
 }
 
@@ -108,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_take),
         cmocka_unit_test(test_tightens),
+        cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_sentences),
     };
     return UNIT_RUN(tests);
