@@ -1,7 +1,23 @@
 /* Connections over loopback, their loop turned by hand, so that every order of events is chosen. */
 #include "unit/base/fault.h"
 
+#include <sys/socket.h>
+
+static size_t fast_peer_bytes; /* a peer that takes so much of each send at once; 0: the real one */
+static unsigned fast_peer_sends;
+
+static ssize_t send_fast(int fd, const void *bytes, size_t len, int flags)
+{
+    if (fast_peer_bytes == 0) {
+        return send(fd, bytes, len, flags);
+    }
+    fast_peer_sends++;
+    return (ssize_t)(len < fast_peer_bytes ? len : fast_peer_bytes);
+}
+
+#define send send_fast
 #include "net/conn.c"
+#undef send
 
 #include "unit/net/loopback.h"
 
@@ -455,6 +471,36 @@ static void test_turn_is_bounded(void **state)
     owner_destroy(o, false);
 }
 
+/* A peer that takes whatever it is sent gets a bounded number of bytes, then the others have their
+ * turn. */
+static void test_fast_peer_gives_way(void **state)
+{
+    struct owner *o = owner_create(&config);
+    const size_t len = 3 * WRITE_BYTES_TURN + 100;
+    struct block *b = block_try_create(len);
+
+    (void)state;
+    assert_non_null(b);
+    assert_int_equal(conn_send_block(&o->conn, b, (struct slice){b->data, len}), 0);
+    fast_peer_bytes = WRITE_BYTES_TURN / 4;
+    fast_peer_sends = 0;
+    conn_flush(&o->conn);
+    assert_int_equal(conn_output_bytes(&o->conn), len - WRITE_BYTES_TURN);
+    assert_int_equal(fast_peer_sends, 4);
+    conn_flush(&o->conn); /* no second share in the same turn */
+    assert_int_equal(fast_peer_sends, 4);
+    for (unsigned turn = 2; turn <= 3; turn++) {
+        loop_turn(o->loop, 1000);
+        assert_int_equal(conn_output_bytes(&o->conn), len - turn * WRITE_BYTES_TURN);
+        assert_int_equal(fast_peer_sends, 4 * turn);
+    }
+    assert_int_equal(o->drains, 0);
+    TURN_UNTIL(o, o->drains == 1);
+    assert_int_equal(conn_output_bytes(&o->conn), 0);
+    fast_peer_bytes = 0;
+    owner_destroy(o, false);
+}
+
 /* -------------------------------------------------------------------------------------- files */
 
 static int file_of(const char *bytes, size_t len)
@@ -771,6 +817,7 @@ int main(void)
         cmocka_unit_test(test_reset_while_paused),
         cmocka_unit_test(test_output_in_order),
         cmocka_unit_test(test_turn_is_bounded),
+        cmocka_unit_test(test_fast_peer_gives_way),
         cmocka_unit_test(test_file_run),
         cmocka_unit_test(test_short_file),
         cmocka_unit_test(test_cold_file),
