@@ -2,17 +2,18 @@
  * that none of them keeps it from others or from stopping. */
 #include "serve/webhook.c"
 
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/x509v3.h>
+#include <signal.h>
 
 #include "log/sys.h"
-#include "serve/keys_file.h"
 #include "unit/base/unit.h"
+#include "unit/serve/certificate.h"
 #include "unit/serve/receiver.h"
 
 #define BODY "{\"subscription_id\":\"s\",\"token\":\"topsecret\"}"
 #define OK   "HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{\"done\":true}"
+
+/* One connection after the other, for a receiver that serves one at a time. */
+#define CLOSING "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
 
 #define DELIVERIES_MAX 64
 
@@ -222,12 +223,447 @@ static void test_redirect(void **state)
     free(sent);
 }
 
+/* A reply of exactly the cap is taken, one byte more is not, nor heads without end. */
+static void test_reply_cap(void **state)
+{
+    (void)state;
+    struct sent *sent = calloc(1, sizeof(*sent));
+    struct webhook_stats stats;
+    struct buf answer;
+
+    for (unsigned extra = 0; extra <= 1; extra++) {
+        buf_init(&answer, 1 << 20);
+        buf_append_format(&answer, "HTTP/1.1 200 OK\r\nContent-Length: %u\r\n\r\n",
+                          WEBHOOK_REPLY_BYTES_MAX + extra);
+        for (unsigned i = 0; i < WEBHOOK_REPLY_BYTES_MAX + extra; i++) {
+            buf_append_char(&answer, 'x');
+        }
+        assert_int_equal(deliver_once(buf_slice(&answer), sent, &stats), extra == 0 ? 200 : 0);
+        assert_int_equal(sent->reply_len, extra == 0 ? WEBHOOK_REPLY_BYTES_MAX : 0);
+        assert_int_equal(stats.failed, extra);
+        buf_finish(&answer);
+    }
+    buf_init(&answer, 1 << 20);
+    buf_append(&answer, SLICE("HTTP/1.1 200 OK\r\n"));
+    while (answer.len < 2 * WEBHOOK_HEADER_BYTES_MAX) {
+        buf_append(&answer,
+                   SLICE("X-Fill: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n"));
+    }
+    buf_append(&answer, SLICE("Content-Length: 0\r\n\r\n"));
+    assert_int_equal(deliver_once(buf_slice(&answer), sent, &stats), 0);
+    buf_clear(&answer);
+    while (answer.len < 2 * WEBHOOK_HEADER_BYTES_MAX) { /* interim answers count, too */
+        buf_append(&answer, SLICE("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"));
+    }
+    buf_append(&answer, SLICE(OK));
+    assert_int_equal(deliver_once(buf_slice(&answer), sent, &stats), 0);
+    buf_finish(&answer);
+    free(sent);
+}
+
+/* What is no answer counts as none; what is one comes back with its status. */
+static void test_odd_answers(void **state)
+{
+    (void)state;
+    struct sent *sent = calloc(1, sizeof(*sent));
+    struct webhook_stats stats;
+
+    assert_int_equal(deliver_once(SLICE("HTTP/1.1 204 No Content\r\n\r\n"), sent, &stats), 204);
+    assert_int_equal(
+        deliver_once(SLICE("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"), sent, &stats), 503);
+    assert_int_equal(sent->reply_len, 2);
+    assert_int_equal(deliver_once(SLICE("HTTP/1.1 100 Continue\r\n\r\n" OK), sent, &stats), 200);
+    assert_int_equal(deliver_once(SLICE("HTTP/1.1 200 OK\r\nConnection: close\r\n"
+                                        "Content-Length: 9\r\n\r\nshort"),
+                                  sent, &stats),
+                     0);
+    assert_int_equal(sent->reply_len, 0);
+    assert_int_equal(deliver_once(SLICE("hello Connection: close"), sent, &stats), 0);
+    assert_int_equal(stats.failed, 1);
+    free(sent);
+}
+
+/* A receiver that does not answer is given up when the time is over. */
+static void test_hang(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct receiver receiver;
+    struct sent *sent = calloc(1, sizeof(*sent));
+    struct webhook_stats stats;
+    char log[4096];
+
+    receiver_init(&receiver, (struct slice){NULL, 0}, NULL);
+    fixture_init(&f, (struct webhook_config){.allow_loopback = true, .timeout_ms = 50});
+    send_to(&f, sent, "http://127.0.0.1", receiver.port);
+    await(&f, 1);
+    assert_int_equal(sent->status, 0);
+    webhook_get_stats(f.webhook, &stats);
+    assert_int_equal(stats.timed_out, 1);
+    fixture_finish_log(&f, log, sizeof(log));
+    assert_non_null(strstr(log, "fail: it does not answer in time"));
+    receiver_finish(&receiver);
+    free(sent);
+}
+
+/* No one there. */
+static void test_closed_port(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct receiver receiver;
+    struct sent *sent = calloc(1, sizeof(*sent));
+    struct webhook_stats stats;
+
+    receiver_init(&receiver, SLICE(OK), NULL);
+    receiver_finish(&receiver);
+    fixture_init(&f, (struct webhook_config){.allow_loopback = true});
+    send_to(&f, sent, "http://127.0.0.1", receiver.port);
+    await(&f, 1);
+    assert_int_equal(sent->status, 0);
+    webhook_get_stats(f.webhook, &stats);
+    assert_int_equal(stats.failed, 1);
+    fixture_finish(&f);
+    free(sent);
+}
+
+/* Names that lead to this machine or its network are not called, nor are those of which one of two
+ * addresses does; with the flag, this machine alone is. */
+static void test_refused_addresses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *base;
+        bool allow_loopback;
+    } rows[] = {
+        {"https://hook.test", false},    {"https://mapped.test", false},
+        {"https://private.test", false}, {"https://private.test", true},
+        {"https://mixed.test", false},   {"https://mixed.test", true},
+        {"https://metadata.test", true}, {"http://127.0.0.1", false},
+        {"http://localhost", false},     {"https://127.0.0.1", false},
+        {"http://hook.test", true},      {"https://10.0.0.1", true},
+    };
+    struct receiver receiver;
+    struct sent *sent = calloc(1, sizeof(*sent));
+    struct webhook_stats stats;
+
+    receiver_init(&receiver, SLICE(OK), NULL);
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct fixture f;
+
+        fixture_init(&f, (struct webhook_config){.allow_loopback = rows[i].allow_loopback});
+        send_to(&f, sent, rows[i].base, receiver.port);
+        await(&f, 1);
+        assert_int_equal(sent->status, 0);
+        webhook_get_stats(f.webhook, &stats);
+        assert_int_equal(stats.refused, 1);
+        fixture_finish(&f);
+    }
+    assert_int_equal(receiver.accepted, 0);
+    receiver_finish(&receiver);
+    free(sent);
+}
+
+/* Nobody but who is named is asked: not the proxy that the environment names. */
+static void test_no_proxy(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"http_proxy", "https_proxy", "all_proxy", "ALL_PROXY"};
+    struct receiver proxy;
+    struct sent *sent = calloc(1, sizeof(*sent));
+    struct webhook_stats stats;
+    char url[64];
+
+    receiver_init(&proxy, SLICE(OK), NULL);
+    (void)snprintf(url, sizeof(url), "http://127.0.0.1:%u", proxy.port);
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        assert_int_equal(setenv(names[i], url, 1), 0);
+    }
+    assert_int_equal(deliver_once(SLICE(OK), sent, &stats), 200);
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        assert_int_equal(unsetenv(names[i]), 0);
+    }
+    assert_int_equal(proxy.accepted, 0);
+    receiver_finish(&proxy);
+    free(sent);
+}
+
+/* One delivery over TLS to https://hook.test, with `server`'s certificate. */
+static int deliver_tls(const struct certificate *server, const char *ca_file)
+{
+    struct fixture f;
+    struct receiver receiver;
+    struct sent *sent = calloc(1, sizeof(*sent));
+    SSL_CTX *tls = certificate_server(server);
+
+    receiver_init(&receiver, SLICE(OK), tls);
+    fixture_init(&f, (struct webhook_config){.allow_loopback = true, .ca_file = ca_file});
+    send_to(&f, sent, "https://hook.test", receiver.port);
+    await(&f, 1);
+    int status = sent->status;
+
+    assert_int_equal(receiver.requests, status == 200 ? 1 : 0);
+    fixture_finish(&f);
+    receiver_finish(&receiver);
+    SSL_CTX_free(tls);
+    free(sent);
+    return status;
+}
+
+/* Over TLS, to who can prove to be the host, and to nobody else. */
+static void test_tls(void **state)
+{
+    (void)state;
+    char ca_file[] = "/tmp/arbe-ca-XXXXXX";
+    struct certificate authority;
+    struct certificate good;
+    struct certificate alone;
+    struct certificate other;
+    struct certificate expired;
+
+    assert_int_equal(close(mkstemp(ca_file)), 0);
+    certificate_init(&authority, NULL, NULL, -100, 10000);
+    certificate_init(&good, "hook.test", &authority, -100, 10000);
+    certificate_init(&alone, "hook.test", NULL, -100, 10000);
+    certificate_init(&other, "other.test", &authority, -100, 10000);
+    certificate_init(&expired, "hook.test", &authority, -10000, -100);
+    certificate_save(&authority, ca_file);
+    assert_int_equal(deliver_tls(&good, ca_file), 200);
+    assert_int_equal(deliver_tls(&good, NULL), 0); /* the system does not know the authority */
+    assert_int_equal(deliver_tls(&alone, ca_file), 0);
+    assert_int_equal(deliver_tls(&other, ca_file), 0);
+    assert_int_equal(deliver_tls(&expired, ca_file), 0);
+    assert_int_equal(unlink(ca_file), 0);
+    certificate_finish(&authority);
+    certificate_finish(&good);
+    certificate_finish(&alone);
+    certificate_finish(&other);
+    certificate_finish(&expired);
+}
+
+/* A receiver that hangs, with more deliveries than all places: others are served meanwhile, in
+ * spite of it, and at the end everything is given back, once. */
+static void test_slow_receiver(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct receiver slow;
+    struct receiver quick;
+    struct sent *sent = calloc(DELIVERIES_MAX, sizeof(*sent));
+    struct webhook_stats stats;
+
+    receiver_init(&slow, (struct slice){NULL, 0}, NULL);
+    receiver_init(&quick, SLICE(CLOSING), NULL);
+    fixture_init(
+        &f, (struct webhook_config){.allow_loopback = true, .under_way_max = 4, .per_host_max = 2});
+    for (unsigned i = 0; i < DELIVERIES_MAX / 2; i++) {
+        send_to(&f, &sent[i], "http://127.0.0.1", slow.port);
+    }
+    receiver_await(&slow, 2);
+    for (unsigned i = DELIVERIES_MAX / 2; i < DELIVERIES_MAX; i++) {
+        send_to(&f, &sent[i], "http://127.0.0.1", quick.port);
+    }
+    await(&f, DELIVERIES_MAX / 2);
+    for (unsigned i = DELIVERIES_MAX / 2; i < DELIVERIES_MAX; i++) {
+        assert_int_equal(sent[i].status, 200);
+    }
+    webhook_get_stats(f.webhook, &stats);
+    assert_int_equal(stats.under_way, 2);
+    assert_int_equal(stats.queued, DELIVERIES_MAX / 2 - 2);
+    assert_int_equal(slow.accepted, 2);
+    webhook_stop(f.webhook, 0);
+    await(&f, DELIVERIES_MAX);
+    for (unsigned i = 0; i < DELIVERIES_MAX / 2; i++) {
+        assert_int_equal(sent[i].status, 0);
+    }
+    webhook_get_stats(f.webhook, &stats);
+    assert_int_equal(stats.aborted, DELIVERIES_MAX / 2);
+    fixture_finish(&f);
+    receiver_finish(&slow);
+    receiver_finish(&quick);
+    free(sent);
+}
+
+/* A name server that never answers, until the test lets it. */
+static pthread_mutex_t gate_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate_changed = PTHREAD_COND_INITIALIZER;
+static bool gate_open;
+static unsigned gate_waiting;
+
+static int hanging_resolve(const char *host, const char *port, const struct addrinfo *hints,
+                           struct addrinfo **ret_answers)
+{
+    if (strcmp(host, "hook.test") == 0) {
+        (void)pthread_mutex_lock(&gate_mutex);
+        gate_waiting++;
+        (void)pthread_cond_broadcast(&gate_changed);
+        while (!gate_open) {
+            (void)pthread_cond_wait(&gate_changed, &gate_mutex);
+        }
+        gate_waiting--;
+        (void)pthread_cond_broadcast(&gate_changed);
+        (void)pthread_mutex_unlock(&gate_mutex);
+    }
+    return fake_resolve(host, port, hints, ret_answers);
+}
+
+static void gate_await(unsigned waiting)
+{
+    (void)pthread_mutex_lock(&gate_mutex);
+    while (gate_waiting != waiting) {
+        (void)pthread_cond_wait(&gate_changed, &gate_mutex);
+    }
+    (void)pthread_mutex_unlock(&gate_mutex);
+}
+
+static void gate_set(bool open)
+{
+    (void)pthread_mutex_lock(&gate_mutex);
+    gate_open = open;
+    (void)pthread_cond_broadcast(&gate_changed);
+    (void)pthread_mutex_unlock(&gate_mutex);
+}
+
+/* Names that are not answered hold up neither others nor the end. */
+static void test_slow_names(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct receiver receiver;
+    struct sent *sent = calloc(3, sizeof(*sent));
+    struct webhook_stats stats;
+
+    gate_set(false);
+    receiver_init(&receiver, SLICE(OK), NULL);
+    fixture_init(&f, (struct webhook_config){
+                         .allow_loopback = true, .timeout_ms = 60, .resolve = hanging_resolve});
+    send_to(&f, &sent[0], "https://hook.test", 443);
+    gate_await(1);
+    await(&f, 1);
+    assert_int_equal(sent[0].status, 0);
+    webhook_get_stats(f.webhook, &stats);
+    assert_int_equal(stats.timed_out, 1);
+    fixture_finish(&f);
+    gate_set(true);
+    gate_await(0);
+
+    gate_set(false);
+    fixture_init(&f, (struct webhook_config){.allow_loopback = true, .resolve = hanging_resolve});
+    send_to(&f, &sent[1], "https://hook.test", 443);
+    gate_await(1);
+    send_to(&f, &sent[2], "http://localhost", receiver.port);
+    await(&f, 1);
+    assert_int_equal(sent[2].status, 200);
+    assert_int_equal(sent[1].status, -1);
+    fixture_finish(&f);
+    assert_int_equal(sent[1].status, 0);
+    gate_set(true);
+    gate_await(0);
+    receiver_finish(&receiver);
+    free(sent);
+}
+
+/* Within the grace what is under way may still end well; what comes after the stop goes back. */
+static void test_stop(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct receiver receiver;
+    struct sent *sent = calloc(2, sizeof(*sent));
+    struct webhook_stats stats;
+
+    gate_set(false);
+    receiver_init(&receiver, SLICE(OK), NULL);
+    fixture_init(&f, (struct webhook_config){.allow_loopback = true});
+    send_to(&f, &sent[0], "http://127.0.0.1", receiver.port);
+    await(&f, 1);
+    webhook_stop(f.webhook, 60000);
+    send_to(&f, &sent[1], "http://127.0.0.1", receiver.port);
+    assert_int_equal(sent[1].status, 0);
+    webhook_get_stats(f.webhook, &stats);
+    assert_int_equal(stats.answered, 1);
+    assert_int_equal(stats.aborted, 1);
+    fixture_finish(&f); /* and does not wait for the minute: nothing is under way */
+    receiver_finish(&receiver);
+    free(sent);
+}
+
+/* A large body arrives whole, and connections are used again. */
+static void test_large_body(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct receiver receiver;
+    struct sent *sent = calloc(3, sizeof(*sent));
+    size_t len = 5 * MIB;
+    char *body = malloc(len);
+
+    assert_non_null(body);
+    memset(body, 'b', len);
+    receiver_init(&receiver, SLICE(OK), NULL);
+    fixture_init(&f, (struct webhook_config){.allow_loopback = true});
+    for (unsigned i = 0; i < 3; i++) {
+        sent[i].status = -1;
+        (void)snprintf(sent[i].url, sizeof(sent[i].url), "http://localhost:%u/path", receiver.port);
+        sent[i].delivery = (struct subscription_delivery){.url = slice_of(sent[i].url),
+                                                          .body = {body, len}};
+        webhook_deliver(f.webhook, &sent[i].delivery);
+        await(&f, i + 1);
+        assert_int_equal(sent[i].status, 200);
+        assert_true(receiver.last.len > len);
+        assert_memory_equal(receiver.last.ptr + receiver.last.len - len, body, len);
+    }
+    assert_int_equal(receiver.accepted, 1);
+    fixture_finish(&f);
+    receiver_finish(&receiver);
+    free(body);
+    free(sent);
+}
+
+/* A receiver that fails is named once, and once when it works again; its path never is. */
+static void test_log(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct receiver receiver;
+    struct sent *sent = calloc(4, sizeof(*sent));
+    char log[4096];
+
+    receiver_init(&receiver, SLICE("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"), NULL);
+    fixture_init(&f, (struct webhook_config){.allow_loopback = true});
+    for (unsigned i = 0; i < 3; i++) {
+        send_to(&f, &sent[i], "http://127.0.0.1", receiver.port);
+        await(&f, i + 1);
+        assert_int_equal(sent[i].status, 500);
+    }
+    fixture_finish_log(&f, log, sizeof(log));
+    char *first = strstr(log, "fail: it answers with status 500");
+
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "fail:"));
+    receiver_finish(&receiver);
+    free(sent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_request),
         cmocka_unit_test(test_redirect),
+        cmocka_unit_test(test_reply_cap),
+        cmocka_unit_test(test_odd_answers),
+        cmocka_unit_test(test_hang),
+        cmocka_unit_test(test_closed_port),
+        cmocka_unit_test(test_refused_addresses),
+        cmocka_unit_test(test_no_proxy),
+        cmocka_unit_test(test_tls),
+        cmocka_unit_test(test_slow_receiver),
+        cmocka_unit_test(test_slow_names),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_large_body),
+        cmocka_unit_test(test_log),
     };
 
+    (void)signal(SIGPIPE, SIG_IGN); /* as the server does */
     return UNIT_RUN(tests);
 }
