@@ -299,6 +299,9 @@ void wake_end(struct subscription_job *job);
 void wake_mint(struct subscriptions *s, struct buf *out, const struct subscription *sub,
                const struct subscription_state *st);
 
+/* The subscription is gone, and wants no place at the sender. */
+void wake_forget(struct subscriptions *s, struct subscription *sub);
+
 /* A webhook was answered. */
 void wake_answered(struct task *task);
 

@@ -61,7 +61,8 @@ static void remove_all(struct subscriptions *s, struct subscription *sub, int64_
     sub->def = (struct subscription_definition){0};
     subscription_state_end(&sub->state);
     sub->created_ms = removed_ms;
-    list_remove(&sub->call_link);
+    wake_forget(s, sub);
+    engine_observer_changed(s->config.engine);
     atomic_fetch_sub(&s->counts.subscriptions, 1);
     atomic_fetch_add(&s->counts.tombstones, sub->state.generation > 0);
 }

@@ -306,12 +306,13 @@ static void call(struct subscriptions *s, struct subscription *sub)
     s->config.deliver(s->config.context, d);
 }
 
-/* Nobody may be at the sender more than twice: once for the wake that is current, once for one
- * before it that hangs. */
-static bool has_place(const struct subscriptions *s, const struct subscription *sub)
+/* A place at the sender is free: for the next that waits. */
+static void offer_place(struct subscriptions *s)
 {
-    return sub->calls < SUBSCRIPTION_DELIVERIES_EACH &&
-           s->calls_active < SUBSCRIPTION_DELIVERIES_MAX;
+    struct list *next = list_first(&s->calls);
+    if (next && s->calls_active < SUBSCRIPTION_DELIVERIES_MAX) {
+        core_ready(s, container_of(next, struct subscription, call_link));
+    }
 }
 
 static void leave_queue(struct subscriptions *s, struct subscription *sub)
@@ -322,16 +323,23 @@ static void leave_queue(struct subscriptions *s, struct subscription *sub)
     }
 }
 
+/* Whether the wake is to be sent, now or later. No subscription is at the sender more than twice:
+ * with the wake that is current, and with one before it that hangs. */
+static bool wants_call(const struct subscriptions *s, const struct subscription *sub)
+{
+    return sub->state.phase == SUBSCRIPTION_OFFERED && !is_calling(sub) && !sub->stale &&
+           sub->calls < SUBSCRIPTION_DELIVERIES_EACH && subscription_pending(sub) &&
+           !s->config.webhooks_off;
+}
+
 static void act_webhook(struct subscriptions *s, struct subscription *sub)
 {
-    bool due = sub->state.phase == SUBSCRIPTION_OFFERED && !is_calling(sub) && !sub->stale &&
-               core_mono_ms(s) >= sub->retry_due_ms && subscription_pending(sub) &&
-               !s->config.webhooks_off;
-    if (!due || has_place(s, sub)) {
+    if (!wants_call(s, sub) || core_mono_ms(s) < sub->retry_due_ms) {
         leave_queue(s, sub);
-        if (due) {
-            call(s, sub);
-        }
+        offer_place(s);
+    } else if (s->calls_active < SUBSCRIPTION_DELIVERIES_MAX) {
+        leave_queue(s, sub);
+        call(s, sub);
     } else if (list_empty(&sub->call_link)) {
         list_append(&s->calls, &sub->call_link);
         atomic_fetch_add(&s->counts.calls_waiting, 1);
@@ -347,6 +355,12 @@ void subscriptions_delivered(struct subscriptions *s, struct subscription_delive
     d->done = ok && subscription_reply_done(reply);
     d->task.run = wake_answered;
     core_post(s, &d->task);
+}
+
+void wake_forget(struct subscriptions *s, struct subscription *sub)
+{
+    leave_queue(s, sub);
+    offer_place(s);
 }
 
 void wake_answered(struct task *task)
@@ -369,10 +383,7 @@ void wake_answered(struct task *task)
         sub->result_done = d->done;
     }
     core_ready(s, sub);
-    struct list *next = list_first(&s->calls);
-    if (next) {
-        core_ready(s, container_of(next, struct subscription, call_link));
-    }
+    offer_place(s);
     free_delivery(d);
 }
 
@@ -457,12 +468,16 @@ static struct wake_event *make_event(struct subscriptions *s, struct subscriptio
     return e;
 }
 
+/* Whether the event of the wake is to be written, now or later. */
+static bool wants_event(const struct subscription *sub)
+{
+    return sub->state.phase == SUBSCRIPTION_OFFERED && !sub->event_active &&
+           sub->told_generation != sub->state.generation && subscription_pending(sub);
+}
+
 static void act_pull_wake(struct subscriptions *s, struct subscription *sub)
 {
-    bool due = sub->state.phase == SUBSCRIPTION_OFFERED && !sub->event_active &&
-               sub->told_generation != sub->state.generation &&
-               core_mono_ms(s) >= sub->retry_due_ms && subscription_pending(sub);
-    if (!due) {
+    if (!wants_event(sub) || core_mono_ms(s) < sub->retry_due_ms) {
         return;
     }
     struct wake_event *e = make_event(s, sub);
@@ -479,23 +494,29 @@ static void act_pull_wake(struct subscriptions *s, struct subscription *sub)
 
 /* ------------------------------------------------------------------------------------ timers */
 
-static uint64_t due_of_state(const struct subscription *sub)
+static uint64_t due_of_offer(const struct subscriptions *s, const struct subscription *sub)
 {
-    bool webhook = sub->def.type == SUBSCRIPTION_WEBHOOK;
+    if (sub->def.type == SUBSCRIPTION_WEBHOOK) {
+        if (is_calling(sub)) {
+            return sub->lease_due_ms;
+        }
+        bool by_time = wants_call(s, sub) && list_empty(&sub->call_link);
+        return by_time ? sub->retry_due_ms : UINT64_MAX;
+    }
+    return wants_event(sub) ? sub->retry_due_ms : UINT64_MAX;
+}
+
+static uint64_t due_of_state(const struct subscriptions *s, const struct subscription *sub)
+{
     switch (sub->state.phase) {
-    case SUBSCRIPTION_IDLE:
-        return UINT64_MAX;
     case SUBSCRIPTION_LEASED:
         return sub->lease_due_ms;
     case SUBSCRIPTION_OFFERED:
+        return due_of_offer(s, sub);
+    case SUBSCRIPTION_IDLE:
         break;
     }
-    if (webhook) {
-        bool waits = list_empty(&sub->call_link);
-        return is_calling(sub) ? sub->lease_due_ms : waits ? sub->retry_due_ms : UINT64_MAX;
-    }
-    bool told = sub->told_generation == sub->state.generation || sub->event_active;
-    return told ? UINT64_MAX : sub->retry_due_ms;
+    return UINT64_MAX;
 }
 
 /* While changes are held back, what would change waits for that to end. */
@@ -504,14 +525,13 @@ static uint64_t due_of(const struct subscriptions *s, struct subscription *sub)
     if (core_mono_ms(s) < s->hold_until_ms && find_cause(s, sub) != CAUSE_NONE) {
         return s->hold_until_ms;
     }
-    return due_of_state(sub);
+    return due_of_state(s, sub);
 }
 
 void wake_act(struct subscriptions *s, struct subscription *sub)
 {
     if (!sub->exists || sub->change || sub->linking || atomic_load(&s->stopping)) {
-        timer_set(s, sub, UINT64_MAX);
-        leave_queue(s, sub);
+        timer_set(s, sub, UINT64_MAX); /* what ends this brings it back */
         return;
     }
     if (sub->def.type == SUBSCRIPTION_WEBHOOK) {

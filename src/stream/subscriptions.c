@@ -82,7 +82,10 @@ void core_forget(struct subscriptions *s, struct subscription *sub)
 
 void core_unindex(struct subscriptions *s, struct subscription_link *l)
 {
-    subscription_index_remove(s->index, &l->entry);
+    if (l->entry.node) {
+        subscription_index_remove(s->index, &l->entry);
+        engine_observer_changed(s->config.engine);
+    }
 }
 
 void core_trouble(struct subscriptions *s, const char *format, ...)
@@ -342,9 +345,10 @@ static void destroy(struct subscriptions *s)
         map_remove(&s->by_id, node);
         if (s->index) {
             subscription_index_remove(s->index, &sub->entry);
-            LIST_FOR_EACH(l, &sub->links)
+            LIST_FOR_EACH(each, &sub->links)
             {
-                core_unindex(s, container_of(l, struct subscription_link, link));
+                struct subscription_link *l = container_of(each, struct subscription_link, link);
+                subscription_index_remove(s->index, &l->entry);
             }
         }
         news_drop_all(&sub->held);
