@@ -327,7 +327,8 @@ static void leave_queue(struct subscriptions *s, struct subscription *sub)
  * with the wake that is current, and with one before it that hangs. */
 static bool wants_call(const struct subscriptions *s, const struct subscription *sub)
 {
-    return sub->state.phase == SUBSCRIPTION_OFFERED && !is_calling(sub) && !sub->stale &&
+    return sub->state.phase == SUBSCRIPTION_OFFERED && !is_calling(sub) &&
+           sub->result_generation == 0 && !sub->stale &&
            sub->calls < SUBSCRIPTION_DELIVERIES_EACH && subscription_pending(sub) &&
            !s->config.webhooks_off;
 }
