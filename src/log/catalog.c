@@ -687,6 +687,7 @@ struct note_walk {
     catalog_note_fn each;
     void *context;
     struct errmsg *msg;
+    bool told; /* the error is the caller's, or has its sentence */
 };
 
 /* Keys may hold any bytes; a sentence may not. */
@@ -707,12 +708,12 @@ static int note_entry(void *context, struct slice key, struct slice entry)
     if (rc) {
         char text[80];
         print_key(key, text, sizeof(text));
-        return err_set(w->msg, rc,
-                       "the note %s in the catalog is damaged: its bytes do not match their "
-                       "checksum",
-                       text);
+        (void)err_set(w->msg, rc, "the note %s in the catalog is damaged: %s", text, err_text(rc));
+    } else {
+        rc = w->each(w->context, key, value);
     }
-    return w->each(w->context, key, value);
+    w->told = rc != 0;
+    return rc;
 }
 
 int catalog_each_note(struct catalog *c, struct slice prefix, catalog_note_fn each, void *context,
@@ -724,15 +725,13 @@ int catalog_each_note(struct catalog *c, struct slice prefix, catalog_note_fn ea
         return 0; /* no key is so long, and LMDB refuses such keys */
     }
     int rc = begin_read(c, &txn);
-    if (rc) {
-        return err_set(msg, rc, "the notes of the catalog %s cannot be read: %s", c->dir,
-                       err_text(rc));
+    if (rc == 0) {
+        rc = catalog_walk(txn, c->tables[TABLE_NOTES], prefix, prefix, note_entry, &w);
+        end_read(c, txn);
     }
-    rc = catalog_walk(txn, c->tables[TABLE_NOTES], prefix, prefix, note_entry, &w);
-    end_read(c, txn);
-    if (rc && msg && msg->text[0] == '\0') {
+    if (rc && !w.told) {
         (void)err_set(msg, rc, "the notes of the catalog %s cannot be read: %s", c->dir,
-                      err_text(rc));
+                      err_file_text(rc));
     }
     return rc;
 }

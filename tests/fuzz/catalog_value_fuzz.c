@@ -1,5 +1,5 @@
 /* Values and keys of the catalog from hostile bytes. The first byte chooses the decoder. Streams
- * and states get a right checksum, so that the fields are reached. What decodes must encode, and
+ * and states get a right checksum, so that the fields are reached, and notes one under a key. What decodes must encode, and
  * decode to the same again. */
 #include <assert.h>
 #include <stdint.h>
@@ -83,6 +83,23 @@ static void try_pairs(struct slice value)
     }
 }
 
+static void try_note(uint8_t *bytes, size_t len)
+{
+    struct slice key = SLICE("k");
+    struct slice entry = {(const char *)bytes, len};
+    struct slice value;
+    if (len >= 4) {
+        bytes_put_u32(bytes + len - 4, crc32c(crc32c(0, key.ptr, key.len), bytes, len - 4));
+    }
+    if (catalog_decode_note(key, entry, &value) == 0) {
+        uint8_t *again = malloc(len);
+        assert(again);
+        assert(catalog_encode_note(key, value, again) == len);
+        assert(memcmp(again, bytes, len) == 0);
+        free(again);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0) {
@@ -92,7 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(copy);
     memcpy(copy, data + 1, size - 1);
     struct slice value = {(const char *)copy, size - 1};
-    switch (data[0] % 5) {
+    switch (data[0] % 6) {
     case 0:
         seal(copy, size - 1);
         try_stream(value);
@@ -106,6 +123,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 3:
         try_producer(value);
+        break;
+    case 5:
+        try_note(copy, size - 1);
         break;
     default:
         try_pairs(value);

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void try_payload(enum record_type type, struct slice payload)
 {
     struct record r;
-    if (record_decode(type, 1, payload, &r)) {
+    if (record_decode(type, type == RECORD_NOTE ? 0 : 1, payload, &r)) {
         return;
     }
     size_t head = record_head_bytes(&r);

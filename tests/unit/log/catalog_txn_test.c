@@ -1,5 +1,11 @@
 /* Write transactions of the catalog, and what must hold between its tables. */
+#include "unit/base/fault.h"
+
 #include "log/catalog_txn.c"
+
+#undef malloc
+#undef calloc
+#undef realloc
 
 #include "unit/log/catalog_fixture.h"
 
@@ -374,6 +380,104 @@ static void test_totals_of_older(void **state)
     fixture_finish(&f);
 }
 
+static int join_note(void *context, struct slice key, struct slice value)
+{
+    char *out = context;
+    size_t len = strlen(out);
+    (void)snprintf(out + len, 256 - len, "%.*s=%.*s ", (int)key.len, key.ptr, (int)value.len,
+                   value.ptr);
+    return 0;
+}
+
+static void expect_notes(struct catalog_fixture *f, struct slice prefix, const char *want)
+{
+    char got[256] = "";
+    assert_int_equal(catalog_each_note(f->catalog, prefix, join_note, got, &f->msg), 0);
+    assert_string_equal(got, want);
+}
+
+/* Notes are walked by key, are replaced and removed, and go when the catalog is cleared. */
+static void test_notes(void **state)
+{
+    (void)state;
+    struct catalog_fixture f;
+    fixture_init(&f);
+    expect_notes(&f, SLICE(""), "");
+    struct catalog_txn *t = fixture_begin(&f);
+    catalog_put_note(t, SLICE("b/2"), SLICE("two"));
+    catalog_put_note(t, SLICE("b/1"), SLICE("one"));
+    catalog_put_note(t, SLICE("a"), SLICE(""));
+    catalog_put_note(t, SLICE("c"), SLICE("x"));
+    catalog_del_note(t, SLICE("never"));
+    assert_int_equal(catalog_commit(t), 0);
+    expect_notes(&f, SLICE(""), "a= b/1=one b/2=two c=x ");
+    expect_notes(&f, SLICE("b/"), "b/1=one b/2=two ");
+    expect_notes(&f, SLICE("b/3"), "");
+    char long_prefix[NOTE_KEY_BYTES_MAX + 100] = "b";
+    expect_notes(&f, (struct slice){long_prefix, sizeof(long_prefix)}, "");
+    t = fixture_begin(&f);
+    catalog_put_note(t, SLICE("b/1"), SLICE("1"));
+    catalog_del_note(t, SLICE("b/2"));
+    assert_int_equal(catalog_commit(t), 0);
+    fixture_reopen(&f);
+    expect_notes(&f, SLICE(""), "a= b/1=1 c=x ");
+    assert_int_equal(catalog_clear(f.catalog, &f.state), 0);
+    expect_notes(&f, SLICE(""), "");
+    fixture_finish(&f);
+}
+
+static int stop_note(void *context, struct slice key, struct slice value)
+{
+    (void)key;
+    (void)value;
+    ++*(int *)context;
+    return ERR_TOOBIG;
+}
+
+/* A note that does not prove itself is told by name, those before it are shown. An error of the
+ * caller's is the caller's to tell. */
+static void test_damaged_note(void **state)
+{
+    (void)state;
+    struct catalog_fixture f;
+    char got[256] = "";
+    int calls = 0;
+    fixture_init(&f);
+    struct catalog_txn *t = fixture_begin(&f);
+    catalog_put_note(t, SLICE("a"), SLICE("1"));
+    catalog_put_note(t, SLICE("c"), SLICE("2"));
+    assert_int_equal(catalog_commit(t), 0);
+    f.msg.text[0] = '\0';
+    assert_int_equal(catalog_each_note(f.catalog, SLICE(""), stop_note, &calls, &f.msg),
+                     ERR_TOOBIG);
+    assert_int_equal(calls, 1);
+    assert_string_equal(f.msg.text, "");
+    put_raw(&f, TABLE_NOTES, SLICE("b\0\n!"), SLICE("damage"));
+    assert_int_equal(catalog_each_note(f.catalog, SLICE(""), join_note, got, &f.msg), ERR_CORRUPT);
+    assert_string_equal(got, "a=1 ");
+    assert_non_null(strstr(f.msg.text, "the note b"
+                                       "??"
+                                       "! in the catalog is damaged"));
+    expect_notes(&f, SLICE("c"), "c=2 ");
+    fixture_finish(&f);
+}
+
+/* Without memory for a value the transaction fails as a whole. */
+static void test_note_without_memory(void **state)
+{
+    (void)state;
+    struct catalog_fixture f;
+    fixture_init(&f);
+    struct catalog_txn *t = fixture_begin(&f);
+    catalog_put_note(t, SLICE("a"), SLICE("1"));
+    fault_countdown = 0;
+    catalog_put_note(t, SLICE("b"), SLICE("2"));
+    fault_countdown = -1;
+    assert_int_equal(catalog_commit(t), ERR_NOMEM);
+    expect_notes(&f, SLICE(""), "");
+    fixture_finish(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +493,9 @@ int main(void)
         cmocka_unit_test(test_clear),
         cmocka_unit_test(test_totals),
         cmocka_unit_test(test_totals_of_older),
+        cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_damaged_note),
+        cmocka_unit_test(test_note_without_memory),
     };
     return UNIT_RUN(tests);
 }

@@ -1,6 +1,8 @@
 /* The bytes of the catalog, whole and damaged. */
 #include "log/catalog_value.c"
 
+#include <stdlib.h>
+
 #include "unit/base/unit.h"
 
 static const struct stream_meta full_meta = {
@@ -186,12 +188,64 @@ static void test_deadline(void **state)
     assert_true(catalog_deadline(&m) == INT64_MAX);
 }
 
+/* The value of a note comes back for its own key alone; any single flipped bit is found. */
+static void test_note(void **state)
+{
+    (void)state;
+    uint8_t bytes[32];
+    struct slice key = SLICE("sub/a");
+    struct slice value = {0};
+    size_t len = catalog_encode_note(key, SLICE("value"), bytes);
+    struct slice entry = {(const char *)bytes, len};
+    assert_int_equal(len, 10);
+    assert_int_equal(catalog_decode_note(key, entry, &value), 0);
+    assert_true(slice_equal(value, SLICE("value")));
+    assert_int_equal(catalog_decode_note(SLICE("sub/b"), entry, &value), ERR_CORRUPT);
+    for (size_t bit = 0; bit < 8 * len; bit++) {
+        bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_int_equal(catalog_decode_note(key, entry, &value), ERR_CORRUPT);
+        bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    for (size_t cut = 0; cut < len; cut++) {
+        assert_int_equal(catalog_decode_note(key, (struct slice){entry.ptr, cut}, &value),
+                         ERR_CORRUPT);
+    }
+    len = catalog_encode_note(key, (struct slice){0}, bytes);
+    assert_int_equal(catalog_decode_note(key, (struct slice){entry.ptr, len}, &value), 0);
+    assert_int_equal(value.len, 0);
+}
+
+/* The longest key and value fit, and one byte more is refused. */
+static void test_longest_note(void **state)
+{
+    (void)state;
+    static char key_bytes[NOTE_KEY_BYTES_MAX + 1];
+    static uint8_t bytes[CATALOG_NOTE_BYTES_MAX + 1];
+    char *long_value = calloc(1, NOTE_VALUE_BYTES_MAX);
+    assert_non_null(long_value);
+    struct slice key = {key_bytes, NOTE_KEY_BYTES_MAX};
+    struct slice value = {0};
+    size_t len = catalog_encode_note(key, (struct slice){long_value, NOTE_VALUE_BYTES_MAX}, bytes);
+    assert_int_equal(len, CATALOG_NOTE_BYTES_MAX);
+    assert_int_equal(catalog_decode_note(key, (struct slice){(char *)bytes, len}, &value), 0);
+    assert_int_equal(value.len, NOTE_VALUE_BYTES_MAX);
+    bytes_put_u32(bytes + len - 3, note_crc(key, bytes, len - 3));
+    assert_int_equal(catalog_decode_note(key, (struct slice){(char *)bytes, len + 1}, &value),
+                     ERR_CORRUPT);
+    key.len++;
+    len = catalog_encode_note(key, SLICE("v"), bytes);
+    assert_int_equal(catalog_decode_note(key, (struct slice){(char *)bytes, len}, &value),
+                     ERR_CORRUPT);
+    free(long_value);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stream),         cmocka_unit_test(test_stream_damage),
         cmocka_unit_test(test_longest_stream), cmocka_unit_test(test_state),
         cmocka_unit_test(test_small_values),   cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_note),           cmocka_unit_test(test_longest_note),
     };
     return UNIT_RUN(tests);
 }

@@ -318,6 +318,11 @@ static void test_log_is_bounded(void **state)
     }
     assert_int_equal(rc, ERR_BUSY);
     assert_int_equal(create(&f, 1), ERR_BUSY);
+    log_pos end;
+    struct record r = {.type = RECORD_NOTE, .note = {.changes = SLICE("\1\1\0k\0\0\0\0")}};
+    assert_int_equal(f.store->ops->stage(f.store, &r, NULL, &end), ERR_BUSY);
+    r.note.changes = SLICE("\2\1\0k");
+    assert_int_equal(f.store->ops->stage(f.store, &r, NULL, &end), 0);
     assert_int_equal(erase(&f, 0), 0);
     assert_int_equal(commit(&f), 0);
     assert_int_equal(f.store->ops->checkpoint(f.store), 0);

@@ -50,6 +50,11 @@ static const struct record delete_record = {
 
 static const struct record touch_record = {.type = RECORD_TOUCH, .id = 8, .touch = {.now_ms = 123}};
 
+static const struct record note_record = {
+    .type = RECORD_NOTE,
+    .note = {.changes = {"\1\1\0k\2\0\0\0vw\2\1\0g", 14}},
+};
+
 /* The payload of `r`, to be freed. */
 static char *encode(const struct record *r, size_t *ret_len)
 {
@@ -120,6 +125,12 @@ static void test_round_trip(void **state)
     payload = encode(&touch_record, &len);
     assert_int_equal(record_decode(RECORD_TOUCH, 8, (struct slice){payload, len}, &r), 0);
     assert_int_equal(r.touch.now_ms, 123);
+    free(payload);
+
+    payload = encode(&note_record, &len);
+    assert_int_equal(record_decode(RECORD_NOTE, 0, (struct slice){payload, len}, &r), 0);
+    assert_slice(r.note.changes, note_record.note.changes);
+    assert_int_equal(r.id, 0);
     free(payload);
 }
 
@@ -193,6 +204,41 @@ static void test_invalid_fields(void **state)
     free(payload);
 }
 
+/* Notes belong to no stream, have no flags yet, and are a sound batch of at least one change. */
+static void test_notes(void **state)
+{
+    (void)state;
+    struct record r;
+    size_t len = 0;
+    char *payload = encode(&note_record, &len);
+    struct slice s = {payload, len};
+    assert_int_equal(record_decode(RECORD_NOTE, 1, s, &r), ERR_CORRUPT);
+    for (size_t cut = 0; cut < len; cut++) {
+        int want = cut == 11 ? 0 : ERR_CORRUPT; /* behind the first change */
+        assert_int_equal(record_decode(RECORD_NOTE, 0, (struct slice){payload, cut}, &r), want);
+    }
+    payload[len] = 'x';
+    assert_int_equal(record_decode(RECORD_NOTE, 0, (struct slice){payload, len + 1}, &r),
+                     ERR_CORRUPT);
+    payload[0] = 1;
+    assert_int_equal(record_decode(RECORD_NOTE, 0, s, &r), ERR_CORRUPT);
+    free(payload);
+}
+
+/* What a full log still takes. */
+static void test_what_frees(void **state)
+{
+    (void)state;
+    struct record r = {.type = RECORD_NOTE, .note = {.changes = SLICE("\2\1\0g")}};
+    assert_true(record_frees(&r));
+    assert_true(record_frees(&delete_record));
+    r.note.changes = SLICE("\1\1\0k\0\0\0\0");
+    assert_false(record_frees(&r));
+    assert_false(record_frees(&create_record));
+    assert_false(record_frees(&append_record));
+    assert_false(record_frees(&touch_record));
+}
+
 /* Marks that do not sum to the body are refused. */
 static void test_marks_must_sum(void **state)
 {
@@ -256,7 +302,8 @@ int main(void)
         cmocka_unit_test(test_round_trip),          cmocka_unit_test(test_minimal_append),
         cmocka_unit_test(test_wrong_length),        cmocka_unit_test(test_invalid_fields),
         cmocka_unit_test(test_marks_must_sum),      cmocka_unit_test(test_frame),
-        cmocka_unit_test(test_frame_of_the_future),
+        cmocka_unit_test(test_frame_of_the_future), cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_what_frees),
     };
     return UNIT_RUN(tests);
 }

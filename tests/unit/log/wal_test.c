@@ -505,6 +505,11 @@ static void test_room_for_deletes(void **state)
     struct record r = {.type = RECORD_DELETE, .id = 7};
     log_pos end = 0;
     assert_int_equal(wal_stage(f.wal, &r, NULL, &end), 0);
+    static const char put[2000] = {1, 1, 0, 'k', (char)(1992 & 0xff), 1992 >> 8};
+    r = (struct record){.type = RECORD_NOTE, .note = {.changes = {put, sizeof(put)}}};
+    assert_int_equal(wal_stage(f.wal, &r, NULL, &end), ERR_NOSPC);
+    r.note.changes = SLICE("\2\1\0k");
+    assert_int_equal(wal_stage(f.wal, &r, NULL, &end), 0);
     assert_int_equal(wal_commit_now(f.wal), 0);
     assert_int_equal(wal_durable(f.wal), end);
     f.wal->config.may_grow = NULL;
