@@ -1,6 +1,6 @@
-/* Values and keys of the catalog from hostile bytes. The first byte chooses the decoder. Streams
- * and states get a right checksum, so that the fields are reached, and notes one under a key. What decodes must encode, and
- * decode to the same again. */
+/* Values and keys of the catalog from hostile bytes. The first byte chooses the decoder. Streams,
+ * states and notes get a right checksum, so that the fields are reached. What decodes must encode,
+ * and decode to the same again. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
