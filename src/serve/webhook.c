@@ -30,12 +30,12 @@ struct request {
     struct webhook_place place;
     struct subscription_delivery *delivery;
     struct list inbox_link; /* on the inbox */
-    struct webhook_url url; /* borrows from `text` */
+    struct webhook_url url; /* borrows from the delivery */
     struct lookup *lookup;  /* under way; NULL: none */
     struct webhook_transfer transfer;
     bool in_multi;     /* the transfer is */
     uint64_t until_ms; /* monotonic, once it had its turn */
-    char text[SUBSCRIPTION_URL_BYTES_MAX + 1];
+    char *text;        /* the URL, NUL-terminated, likewise; owned */
 };
 
 struct webhook {
@@ -109,6 +109,7 @@ static void tell(struct webhook *w, struct webhook_host *host, const char *why)
 static void free_request(struct request *request)
 {
     webhook_transfer_finish(&request->transfer);
+    free(request->text);
     free(request);
 }
 
@@ -147,8 +148,11 @@ static void end_request(struct webhook *w, struct request *request, enum failure
 /* The host is known to lead to the internet, or is an address: sends. */
 static void start_transfer(struct webhook *w, struct request *request)
 {
+    struct slice url = request->delivery->url;
     uint64_t now = mono_ms();
     char signature[KEYS_SIGNATURE_BYTES];
+
+    request->text = strndup(url.ptr, url.len); /* has no NUL in it, as was checked */
     struct webhook_order order = {
         .url = request->text,
         .https = request->url.https,
@@ -161,7 +165,7 @@ static void start_transfer(struct webhook *w, struct request *request)
         .about = request,
     };
 
-    if (keys_sign(w->config.keys, order.body, signature) != 0 ||
+    if (request->text == NULL || keys_sign(w->config.keys, order.body, signature) != 0 ||
         webhook_transfer_init(&request->transfer, &order) != 0) {
         end_request(w, request, FAILURE_OTHER, 0, "out of memory");
         return;
@@ -284,20 +288,16 @@ static void take_inbox(struct webhook *w)
     LIST_FOR_EACH(node, &inbox)
     {
         struct request *request = container_of(node, struct request, inbox_link);
-        struct slice url = request->delivery->url;
-        struct errmsg msg = {{0}};
         char key[KEY_BYTES_MAX];
         int len = 0;
 
         list_remove(node);
         /* Checked when the subscription was made, but then with other settings perhaps. */
-        int rc = webhook_url_parse(url, w->config.allow_loopback, &request->url, &msg);
+        int rc = webhook_url_parse(request->delivery->url, w->config.allow_loopback, &request->url,
+                                   NULL);
         bool refused = rc != 0;
 
         if (!refused) {
-            memcpy(request->text, url.ptr, url.len);
-            request->text[url.len] = '\0';
-            request->url.host.ptr = request->text + (request->url.host.ptr - url.ptr);
             len = snprintf(key, sizeof(key), "%.*s:%u", (int)request->url.host.len,
                            request->url.host.ptr, request->url.port);
             for (int i = 0; i < len; i++) {
@@ -425,7 +425,7 @@ static bool may_start(struct webhook *w)
     bool room = w->stats.under_way < w->config.under_way_max;
 
     (void)pthread_mutex_unlock(&w->mutex);
-    return room && !list_empty(&w->queue.ready) &&
+    return room && !list_empty(&w->queue.lists[WEBHOOK_READY]) &&
            lookups_running(w->lookups) < WEBHOOK_LOOKUPS_MAX;
 }
 

@@ -1,5 +1,5 @@
-/* A host is on `ready` when it has something to send and room for it, on `idle` when it has nothing
- * to send and nothing under way, else on neither. Idle hosts are kept for what is known of them. */
+/* Each change of a host ends in `place_host`, which puts it on the list where it belongs, last,
+ * unless it is on that one already. Idle hosts are kept for what is known of them. */
 #include "serve/webhook_queue.h"
 
 #include "base/err.h"
@@ -12,8 +12,9 @@ void webhook_queue_init(struct webhook_queue *q, unsigned per_host_max, uint64_t
 {
     *q = (struct webhook_queue){.per_host_max = per_host_max, .seed = seed};
     map_init(&q->hosts);
-    list_init(&q->ready);
-    list_init(&q->idle);
+    for (int i = 0; i < WEBHOOK_LISTS; i++) {
+        list_init(&q->lists[i]);
+    }
 }
 
 static void remove_host(struct webhook_queue *q, struct webhook_host *host)
@@ -28,8 +29,8 @@ static void remove_host(struct webhook_queue *q, struct webhook_host *host)
 
 void webhook_queue_finish(struct webhook_queue *q)
 {
-    assert(list_empty(&q->ready));
-    LIST_FOR_EACH(node, &q->idle)
+    assert(q->waiting_count == 0);
+    LIST_FOR_EACH(node, &q->lists[WEBHOOK_IDLE])
     {
         remove_host(q, container_of(node, struct webhook_host, turn));
     }
@@ -37,35 +38,35 @@ void webhook_queue_finish(struct webhook_queue *q)
     map_finish(&q->hosts);
 }
 
-static unsigned room(const struct webhook_queue *q, const struct webhook_host *host)
+static enum webhook_list list_of(const struct webhook_queue *q, const struct webhook_host *host)
 {
     unsigned most = host->timed_out ? 1 : q->per_host_max;
 
-    return most > host->under_way ? most - host->under_way : 0;
+    if (list_empty(&host->waiting)) {
+        return host->under_way > 0 ? WEBHOOK_NOWHERE : WEBHOOK_IDLE;
+    }
+    return host->under_way < most ? WEBHOOK_READY : WEBHOOK_FULL;
 }
 
-static bool is_idle(const struct webhook_host *host)
+/* `again`: its turn was taken, so that the others come first. */
+static void place_host(struct webhook_queue *q, struct webhook_host *host, bool again)
 {
-    return host->under_way == 0 && list_empty(&host->waiting);
-}
+    enum webhook_list on = list_of(q, host);
 
-/* Puts the host last on the list where it belongs by now. `was_idle`: it was on that one. */
-static void place_host(struct webhook_queue *q, struct webhook_host *host, bool was_idle)
-{
-    q->idle_count -= was_idle ? 1 : 0;
+    if (on == host->on && !again) {
+        return;
+    }
+    q->idle_count -= host->on == WEBHOOK_IDLE ? 1 : 0;
+    q->idle_count += on == WEBHOOK_IDLE ? 1 : 0;
+    host->on = on;
     list_remove(&host->turn);
-    if (!list_empty(&host->waiting)) {
-        if (room(q, host) > 0) {
-            list_append(&q->ready, &host->turn);
-        }
-        return;
+    if (on != WEBHOOK_NOWHERE) {
+        list_append(&q->lists[on], &host->turn);
     }
-    if (host->under_way > 0) {
-        return;
-    }
-    list_append(&q->idle, &host->turn);
-    if (++q->idle_count > WEBHOOK_HOSTS_IDLE_MAX) {
-        remove_host(q, container_of(list_first(&q->idle), struct webhook_host, turn));
+    if (q->idle_count > WEBHOOK_HOSTS_IDLE_MAX) {
+        struct list *idlest = list_first(&q->lists[WEBHOOK_IDLE]);
+
+        remove_host(q, container_of(idlest, struct webhook_host, turn));
         q->idle_count--;
     }
 }
@@ -103,15 +104,10 @@ int webhook_queue_push(struct webhook_queue *q, struct webhook_place *place, str
     if (host == NULL) {
         return ERR_NOMEM;
     }
-    bool was_idle = !list_empty(&host->turn) && is_idle(host);
-    bool was_ready = !list_empty(&host->turn) && !was_idle;
-
     place->host = host;
     list_append(&host->waiting, &place->link);
     q->waiting_count++;
-    if (!was_ready) { /* else it keeps its turn */
-        place_host(q, host, was_idle);
-    }
+    place_host(q, host, false);
     return 0;
 }
 
@@ -127,7 +123,7 @@ static struct webhook_place *take(struct webhook_queue *q, struct webhook_host *
 
 struct webhook_place *webhook_queue_next(struct webhook_queue *q)
 {
-    struct list *first = list_first(&q->ready);
+    struct list *first = list_first(&q->lists[WEBHOOK_READY]);
 
     if (first == NULL) {
         return NULL;
@@ -136,41 +132,33 @@ struct webhook_place *webhook_queue_next(struct webhook_queue *q)
     struct webhook_place *place = take(q, host);
 
     host->under_way++;
-    place_host(q, host, false);
+    place_host(q, host, true);
     return place;
 }
 
 struct webhook_place *webhook_queue_drain(struct webhook_queue *q)
 {
-    struct map_node *node = NULL;
+    struct list *first = list_first(&q->lists[WEBHOOK_READY]);
 
-    if (q->waiting_count == 0) {
+    first = first != NULL ? first : list_first(&q->lists[WEBHOOK_FULL]);
+    if (first == NULL) {
         return NULL;
     }
-    while ((node = map_next(&q->hosts, node)) != NULL) {
-        struct webhook_host *host = container_of(node, struct webhook_host, by_key);
+    struct webhook_host *host = container_of(first, struct webhook_host, turn);
+    struct webhook_place *place = take(q, host);
 
-        if (!list_empty(&host->waiting)) {
-            struct webhook_place *place = take(q, host);
-
-            place->host = NULL;
-            place_host(q, host, false);
-            return place;
-        }
-    }
-    return NULL;
+    place->host = NULL;
+    place_host(q, host, false);
+    return place;
 }
 
 void webhook_queue_end(struct webhook_queue *q, struct webhook_place *place, bool timed_out)
 {
     struct webhook_host *host = place->host;
-    bool was_ready = !list_empty(&host->turn);
 
     assert(host->under_way > 0);
     place->host = NULL;
     host->under_way--;
     host->timed_out = timed_out;
-    if (!was_ready || room(q, host) == 0) {
-        place_host(q, host, false);
-    }
+    place_host(q, host, false);
 }

@@ -10,9 +10,19 @@
 #include "base/map.h"
 #include "base/slice.h"
 
+/* The list that a host is on. */
+enum webhook_list {
+    WEBHOOK_NOWHERE, /* nothing waits, something is under way */
+    WEBHOOK_READY,   /* something waits, and may be sent */
+    WEBHOOK_FULL,    /* something waits, and as much as may be is under way */
+    WEBHOOK_IDLE,    /* neither */
+    WEBHOOK_LISTS,
+};
+
 struct webhook_host {
-    struct map_node by_key;     /* in the queue's map */
-    struct list turn;           /* on the queue's list of those that may send, or of the idle */
+    struct map_node by_key; /* in the queue's map */
+    struct list turn;       /* on the queue's list `on` */
+    enum webhook_list on;
     struct list waiting;        /* of its requests, the oldest first */
     unsigned under_way;         /* requests */
     bool timed_out;             /* the last one did */
@@ -31,8 +41,7 @@ struct webhook_place {
 
 struct webhook_queue {
     struct map hosts;
-    struct list ready; /* of hosts, the next one first */
-    struct list idle;  /* of hosts with neither, the idlest first */
+    struct list lists[WEBHOOK_LISTS]; /* of hosts, the one that came first is first */
     size_t idle_count;
     size_t waiting_count;
     unsigned per_host_max;
