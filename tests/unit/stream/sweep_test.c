@@ -81,6 +81,46 @@ static void test_in_catalog(void **state)
     assert_int_equal(store->ops->find(store, SLICE("s"), &id), ERR_NOTFOUND);
 }
 
+static bool wants_all(void *context, struct slice name)
+{
+    (void)context;
+    (void)name;
+    return true;
+}
+
+static void ignore_growth(void *context, struct slice name, uint64_t id, uint64_t tail)
+{
+    (void)context;
+    (void)name;
+    (void)id;
+    (void)tail;
+}
+
+static void count_dropped(void *context, struct slice name, uint64_t id)
+{
+    (void)name;
+    (void)id;
+    (*(unsigned *)context)++;
+}
+
+/* The observer is told of streams that go unasked, in memory and in the catalog. */
+static void test_observer(void **state)
+{
+    (void)state;
+    unsigned dropped = 0;
+    const struct engine_observer observer = {&dropped, wants_all, ignore_growth, count_dropped};
+    put_ttl("in catalog");
+    rig_reopen(&rig, true);
+    engine_observe(rig.engine, &observer);
+    put_ttl("in memory");
+    rig_sleep(20000);
+    housekeep();
+    assert_int_equal(dropped, 2);
+    checkpoint();
+    housekeep();
+    assert_int_equal(dropped, 2);
+}
+
 /* Whoever reads an expiring stream live is told. */
 static void test_waiter(void **state)
 {
