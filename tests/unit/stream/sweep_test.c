@@ -222,8 +222,9 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_rig, close_rig)
     const struct CMUnitTest tests[] = {
-        TEST(test_in_memory), TEST(test_in_catalog), TEST(test_waiter),     TEST(test_live_logged),
-        TEST(test_eviction),  TEST(test_not_idle),   TEST(test_clock_jump), TEST(test_lean),
+        TEST(test_in_memory),   TEST(test_in_catalog), TEST(test_waiter),
+        TEST(test_live_logged), TEST(test_eviction),   TEST(test_not_idle),
+        TEST(test_clock_jump),  TEST(test_lean),       TEST(test_observer),
     };
     return UNIT_RUN(tests);
 }
