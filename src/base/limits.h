@@ -52,9 +52,12 @@
 #define EXTENT_BYTES_MAX         (8u * MIB)    /* data of one extent in a pack: whole messages */
 #define EXTENT_MESSAGE_BYTES_MAX (1024u * MIB) /* data of an extent that is one larger message */
 #define PACK_BYTES_MAX           (256u * MIB)  /* a pack is finished at this size */
-#define PACK_FDS_MAX             256u          /* open packs; the idlest is closed */
-#define STREAM_EXTENTS_SMALL_MAX 16u           /* small extents before a merge */
-#define RUN_MARKS_BYTES_MAX      (64u * KIB)   /* marks of one chunk in memory, of one extent */
+#define HOLDS_MAX                4u            /* tools that read a served directory; refused */
+#define HOLD_SILENCE_MS          60000u        /* without a word of the tool its hold ends */
+#define HOLD_MS_MAX              (24u * 3600 * 1000) /* a hold lasts; then it is broken */
+#define PACK_FDS_MAX             256u                /* open packs; the idlest is closed */
+#define STREAM_EXTENTS_SMALL_MAX 16u                 /* small extents before a merge */
+#define RUN_MARKS_BYTES_MAX      (64u * KIB) /* marks of one chunk in memory, of one extent */
 #define PREPARE_BYTES_MAX        (64u * KIB) /* a larger JSON body is looked through on the pool */
 
 /* Subscriptions. */

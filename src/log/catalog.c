@@ -170,6 +170,8 @@ static struct catalog *create(struct sys *sys, const char *dir, bool sync,
         return NULL;
     }
     pthread_rwlock_init(&c->lock, NULL);
+    pthread_mutex_init(&c->pin_lock, NULL);
+    list_init(&c->pins);
     return c;
 }
 
@@ -206,6 +208,8 @@ void catalog_close(struct catalog *c)
         if (c->env) {
             mdb_env_close(c->env);
         }
+        assert(list_empty(&c->pins));
+        pthread_mutex_destroy(&c->pin_lock);
         pthread_rwlock_destroy(&c->lock);
         free(c->dir);
         free(c);

@@ -102,6 +102,19 @@ int catalog_open(struct sys *sys, const char *dir, bool sync, const struct catal
 /* No transaction is open any more. Accepts NULL. */
 void catalog_close(struct catalog *c);
 
+/* Keeps the pages of this moment, and of all later ones, from being written over, for others who
+ * read the file. It grows meanwhile, since pages that became free are not used again. */
+struct catalog_pin;
+
+/* ERR_NOMEM, ERR_AGAIN, ERR_IO. */
+int catalog_pin(struct catalog *c, struct catalog_pin **ret_pin) MUST_USE;
+
+/* Whether the pages may have been written over: the environment was opened anew. */
+bool catalog_pin_lost(struct catalog_pin *p);
+
+/* Lets go and frees. Accepts NULL. */
+void catalog_unpin(struct catalog_pin *p);
+
 /* Looks up a name. 0 and the id, or ERR_NOTFOUND, ERR_CORRUPT, ERR_IO. */
 int catalog_find(struct catalog *c, struct slice name, stream_id *ret_id) MUST_USE;
 

@@ -39,6 +39,11 @@ static const char *const table_names[TABLE_COUNT] = {
     "meta", "names", "streams", "extents", "producers", "expiry", "packs", "pack_extents", "notes",
 };
 
+const char *catalog_table_name(enum catalog_table table)
+{
+    return table_names[table];
+}
+
 static void on_assert(MDB_env *env, const char *text)
 {
     const struct catalog *c = mdb_env_get_userctx(env);
@@ -228,6 +233,7 @@ static int open_again(struct catalog *c)
 static int settle_once(struct catalog *c, size_t txn_id, bool *ret_committed)
 {
     pthread_rwlock_wrlock(&c->lock);
+    catalog_lose_pins(c);
     if (c->env) {
         mdb_env_close(c->env);
         c->env = NULL;

@@ -1,11 +1,12 @@
 /* What catalog.c and catalog_txn.c share: the open environment and reading within any transaction.
- * Nobody else includes this. */
+ * Nobody else but the verifier includes this. */
 #ifndef ARBE_LOG_CATALOG_ENV_H
 #define ARBE_LOG_CATALOG_ENV_H
 
 #include <lmdb.h>
 #include <pthread.h>
 
+#include "base/list.h"
 #include "log/catalog.h"
 
 #define CATALOG_STATE_KEY "state"
@@ -35,8 +36,16 @@ struct catalog {
     MDB_dbi tables[TABLE_COUNT];
     unsigned page_bytes;
     struct catalog_totals totals; /* as of the last commit; of the thread that makes transactions */
+    pthread_mutex_t pin_lock;     /* guards pins; taken after `lock` */
+    struct list pins;             /* struct catalog_pin */
     bool unknown;                 /* nobody knows how a commit ended: no more transactions */
 };
+
+/* Ends the transactions of all pins, which are lost: the environment is about to be closed. */
+void catalog_lose_pins(struct catalog *c);
+
+/* What the table is called in the file. */
+const char *catalog_table_name(enum catalog_table table);
 
 /* Opens the environment into c->env; also sees to it that LMDB finds a whole file, and that it
  * speaks through the watch before it ends the process. On error there is none. */

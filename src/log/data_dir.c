@@ -17,8 +17,8 @@ struct contents {
 static int note_entry(void *context, const char *name)
 {
     /* The first four are made at every start. */
-    static const char *const known[] = {"lock",    "wal",  "packs",     "catalog",
-                                        "reserve", "keys", "lost+found"};
+    static const char *const known[] = {"lock",    "wal",  "packs",   "catalog",
+                                        "reserve", "keys", "control", "lost+found"};
     struct contents *c = context;
     for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
         if (slice_starts_with(slice_of(name), slice_of(known[i]))) {

@@ -236,6 +236,10 @@ static int open_parts(struct local_store *s, struct store_report *report, struct
     struct pack_sweep sweep = {0};
     rc = rc ? rc : sweep_packs(s, &sweep, msg);
     if (rc == 0) {
+        s->holds.store = &s->base;
+        s->holds.catalog = s->catalog;
+        s->holds.packs = s->packs;
+        s->holds.wal = s->wal;
         describe(s, &sweep, report);
         vitals_count(&s->vitals, s->catalog);
         space_make_reserve(&s->space);
@@ -266,6 +270,7 @@ int local_store_open(const struct store_config *config, const struct store_event
     s->lock_fd = -1;
     init_locks(s);
     vitals_init(&s->vitals, &s->events);
+    holds_init(&s->holds);
     struct store_report report = {0};
     int rc = format_paths(s, config, msg);
     s->config.dir = s->dir;

@@ -25,6 +25,7 @@
  *   - A checkpoint that finds no space lets go of spare log files and commits what was dropped
  *     alone, without moving the position. That makes packs dead, which need only be unlinked, and
  *     others mostly dead, which compaction moves with the reserve's space.
+ *   - What is held for tools (hold.h) is let go.
  *   - The disk is looked at again every RETRY_MS_MIN, and at once when something was deleted. */
 #include "log/local_store.h"
 
@@ -347,9 +348,13 @@ static int run_checkpoint(struct local_store *s)
     if (op_failed(&s->base)) {
         return ERR_FAILED;
     }
+    if (crowded(s)) {
+        holds_break(&s->holds);
+    }
     __atomic_store_n(&s->space_short, false, __ATOMIC_RELEASE);
     int rc = bytes_waiting(s) > 0 ? make_checkpoint(s) : 0;
     if (rc == ERR_NOSPC) {
+        holds_break(&s->holds);
         rc = checkpoint_crowded(s);
     }
     note_checkpoint(s, rc);
@@ -532,6 +537,7 @@ void local_store_free(struct local_store *s)
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
     vitals_finish(&s->vitals);
+    holds_finish(&s->holds);
     free(s);
 }
 
@@ -557,6 +563,11 @@ static void close_checkpoint(struct local_store *s)
                    "which the next start replays",
                    s->dir, err_text(rc));
     }
+}
+
+static struct holds *op_holds(struct store *base)
+{
+    return &local_of(base)->holds;
 }
 
 static int op_close(struct store *base, bool checkpoint)
@@ -591,5 +602,6 @@ const struct store_ops local_store_ops = {
     .commit = op_commit,
     .health = op_health,
     .stats = op_stats,
+    .holds = op_holds,
     .close = op_close,
 };

@@ -8,6 +8,7 @@
 #include "log/checkpoint.h"
 #include "log/compact.h"
 #include "log/data_dir.h"
+#include "log/hold.h"
 #include "log/space.h"
 #include "log/store.h"
 #include "log/vitals.h"
@@ -47,6 +48,7 @@ struct local_store {
     bool deleted;        /* a delete was staged since the thread was last woken for one */
 
     struct vitals vitals;
+    struct holds holds;
 
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake;  /* for the checkpoint thread */

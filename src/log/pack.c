@@ -32,20 +32,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/limits.h"
+#include "log/pack_format.h"
 
-#define PACK_MAGIC          0x316b617065627261u /* "arbepak1" */
-#define PACK_FORMAT         1u
-#define PACK_HEADER_CRC_AT  60u
-#define EXTENT_MAGIC        0x31747865u /* "ext1" */
 #define WRITER_BUFFER_BYTES MIB
 #define WRITER_DIRECT_BYTES (256u * KIB) /* a piece of this size is not copied */
 #define WRITER_SYNC_BYTES   (8u * MIB)   /* synced on the way, so that no commit waits behind all */
 #define PACK_PATH_MAX       1200u
-#define NAME_PREFIX         "pack-"
-#define NAME_DIGITS         16u
 
 struct pack_set {
     struct sys *sys;
@@ -54,42 +48,19 @@ struct pack_set {
     pthread_mutex_t lock; /* guards what follows */
     struct map open;      /* struct pack by id */
     struct list idle;     /* struct pack without references, idlest first */
+    unsigned holds;       /* pack_set_hold without pack_set_unhold so far */
+    bool hold_lost;       /* a file went while it was held */
+    pack_id *dropped;     /* owned; packs whose files stay until the last hold ends */
+    size_t dropped_count;
+    size_t dropped_cap;
 };
 
 static void format_path(const struct pack_set *s, pack_id id, char *out)
 {
-    int len = snprintf(out, PACK_PATH_MAX, "%s/" NAME_PREFIX "%016llx", s->path,
-                       (unsigned long long)id);
+    char name[PACK_NAME_BYTES];
+    pack_format_name(id, name);
+    int len = snprintf(out, PACK_PATH_MAX, "%s/%s", s->path, name);
     assert(len > 0 && len < (int)PACK_PATH_MAX);
-}
-
-static bool parse_name(const char *name, pack_id *ret_id)
-{
-    size_t prefix = strlen(NAME_PREFIX);
-    if (strncmp(name, NAME_PREFIX, prefix) != 0 || strlen(name) != prefix + NAME_DIGITS) {
-        return false;
-    }
-    pack_id id = 0;
-    for (const char *c = name + prefix; *c; c++) {
-        bool digit = *c >= '0' && *c <= '9';
-        bool letter = *c >= 'a' && *c <= 'f';
-        if (!digit && !letter) {
-            return false;
-        }
-        id = id * 16 + (unsigned)(digit ? *c - '0' : *c - 'a' + 10);
-    }
-    *ret_id = id;
-    return true;
-}
-
-static void encode_header(const struct pack_set *s, pack_id id, uint8_t *out)
-{
-    memset(out, 0, PACK_HEADER_BYTES);
-    bytes_put_u64(out, PACK_MAGIC);
-    bytes_put_u32(out + 8, PACK_FORMAT);
-    memcpy(out + 16, s->uuid, 16);
-    bytes_put_u64(out + 32, id);
-    bytes_put_u32(out + PACK_HEADER_CRC_AT, crc32c(0, out, PACK_HEADER_CRC_AT));
 }
 
 /* 0 when the file is pack `id` of this directory. */
@@ -101,7 +72,7 @@ static int prove_header(const struct pack_set *s, int fd, pack_id id)
     if (n < 0) {
         return (int)n;
     }
-    encode_header(s, id, wanted);
+    pack_encode_header(s->uuid, id, wanted);
     bool same = n == (int64_t)sizeof(found) && memcmp(found, wanted, sizeof(found)) == 0;
     return same ? 0 : ERR_CORRUPT;
 }
@@ -164,6 +135,8 @@ void pack_set_close(struct pack_set *s)
         close_pack(p);
     }
     assert(s->open.count == 0);
+    assert(s->holds == 0);
+    free(s->dropped);
     map_finish(&s->open);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -181,7 +154,7 @@ static int add_found(void *context, const char *name)
 {
     struct sweep *w = context;
     pack_id id = 0;
-    if (!parse_name(name, &id)) {
+    if (!pack_parse_name(name, &id)) {
         return 0;
     }
     if (w->count == w->cap) {
@@ -385,11 +358,74 @@ void pack_unref(struct pack *p)
     }
 }
 
-void pack_set_drop(struct pack_set *s, pack_id id)
+static void unlink_pack(struct pack_set *s, pack_id id)
 {
     char path[PACK_PATH_MAX];
     format_path(s, id, path);
     (void)s->sys->unlink(s->sys->context, path); /* What stays is removed by the next sweep. */
+}
+
+/* Whether the file must stay for now; then it is remembered. */
+static bool keep_file(struct pack_set *s, pack_id id)
+{
+    pthread_mutex_lock(&s->lock);
+    bool keep = s->holds > 0;
+    if (keep && s->dropped_count == s->dropped_cap) {
+        size_t cap = s->dropped_cap ? s->dropped_cap * 2 : 16;
+        pack_id *dropped = realloc(s->dropped, cap * sizeof(dropped[0]));
+        keep = dropped != NULL;
+        s->hold_lost = s->hold_lost || !keep;
+        s->dropped = keep ? dropped : s->dropped;
+        s->dropped_cap = keep ? cap : s->dropped_cap;
+    }
+    if (keep) {
+        s->dropped[s->dropped_count++] = id;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return keep;
+}
+
+void pack_set_hold(struct pack_set *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->holds++;
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool pack_set_hold_lost(struct pack_set *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool lost = s->hold_lost;
+    pthread_mutex_unlock(&s->lock);
+    return lost;
+}
+
+void pack_set_unhold(struct pack_set *s)
+{
+    pack_id *dropped = NULL;
+    size_t count = 0;
+    pthread_mutex_lock(&s->lock);
+    assert(s->holds > 0);
+    if (--s->holds == 0) {
+        dropped = s->dropped;
+        count = s->dropped_count;
+        s->dropped = NULL;
+        s->dropped_count = 0;
+        s->dropped_cap = 0;
+        s->hold_lost = false;
+    }
+    pthread_mutex_unlock(&s->lock);
+    for (size_t i = 0; i < count; i++) {
+        unlink_pack(s, dropped[i]);
+    }
+    free(dropped);
+}
+
+void pack_set_drop(struct pack_set *s, pack_id id)
+{
+    if (!keep_file(s, id)) {
+        unlink_pack(s, id);
+    }
     pthread_mutex_lock(&s->lock);
     struct pack *p = find_open(s, id);
     if (p) {
@@ -425,15 +461,13 @@ static int read_marks_crc(struct pack_set *s, const struct pack *p, const struct
     if (rc) {
         return rc;
     }
-    bool good = bytes_get_u32(header) == EXTENT_MAGIC &&
-                bytes_get_u32(header + 4) == crc32c(0, header + 8, PACK_EXTENT_HEADER_BYTES - 8) &&
-                bytes_get_u64(header + 8) == e->pack && bytes_get_u64(header + 24) == e->start &&
-                bytes_get_u32(header + 32) == e->len &&
-                bytes_get_u32(header + 36) == e->marks_len && bytes_get_u32(header + 40) == e->crc;
-    if (!good) {
+    struct pack_extent_header h;
+    rc = pack_decode_extent_header(header, &h);
+    if (rc || h.pack != e->pack || h.start != e->start || h.len != e->len ||
+        h.marks_len != e->marks_len || h.crc != e->crc) {
         return ERR_CORRUPT;
     }
-    *ret_crc = bytes_get_u32(header + 44);
+    *ret_crc = h.marks_crc;
     return 0;
 }
 
@@ -564,7 +598,7 @@ int pack_writer_create(struct pack_set *s, pack_id id, bool sync, struct pack_wr
     w->synced = 0;
     w->len = 0;
     uint8_t header[PACK_HEADER_BYTES];
-    encode_header(s, id, header);
+    pack_encode_header(s->uuid, id, header);
     put(w, header, sizeof(header));
     *ret_writer = w;
     return 0;
@@ -589,15 +623,14 @@ int pack_writer_add(struct pack_writer *w, stream_id id, uint64_t start, const s
                        .at = w->bytes + PACK_EXTENT_HEADER_BYTES,
                        .crc = crc32c(crc, marks.ptr, marks.len)};
     uint8_t header[PACK_EXTENT_HEADER_BYTES];
-    bytes_put_u32(header, EXTENT_MAGIC);
-    bytes_put_u64(header + 8, w->id);
-    bytes_put_u64(header + 16, id);
-    bytes_put_u64(header + 24, start);
-    bytes_put_u32(header + 32, e.len);
-    bytes_put_u32(header + 36, e.marks_len);
-    bytes_put_u32(header + 40, e.crc);
-    bytes_put_u32(header + 44, crc32c(0, marks.ptr, marks.len));
-    bytes_put_u32(header + 4, crc32c(0, header + 8, PACK_EXTENT_HEADER_BYTES - 8));
+    const struct pack_extent_header h = {.pack = w->id,
+                                         .id = id,
+                                         .start = start,
+                                         .len = e.len,
+                                         .marks_len = e.marks_len,
+                                         .crc = e.crc,
+                                         .marks_crc = crc32c(0, marks.ptr, marks.len)};
+    pack_encode_extent_header(&h, header);
     put(w, header, sizeof(header));
     for (size_t i = 0; i < piece_count; i++) {
         put(w, pieces[i].ptr, pieces[i].len);

@@ -99,8 +99,17 @@ pack_id pack_writer_id(const struct pack_writer *w);
 /* Frees the writer; removes the file unless it was finished. Accepts NULL. */
 void pack_writer_destroy(struct pack_writer *w);
 
-/* Unlinks a pack that no extent refers to any more. */
+/* Unlinks a pack that no extent refers to any more; while the set is held, once it no longer is. */
 void pack_set_drop(struct pack_set *s, pack_id id);
+
+/* Until as many unholds, files of dropped packs stay. */
+void pack_set_hold(struct pack_set *s);
+
+/* Ends one pack_set_hold; the last one unlinks what was dropped meanwhile. Blocks. */
+void pack_set_unhold(struct pack_set *s);
+
+/* Whether a file went all the same, for want of memory to remember it. */
+bool pack_set_hold_lost(struct pack_set *s);
 
 /* Reads and proves the marks of an extent into `out` (marks_len bytes), by the checksum in the pack
  * that is theirs alone. Blocks. ERR_CORRUPT, ERR_NOTFOUND, ERR_IO. */

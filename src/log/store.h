@@ -34,6 +34,7 @@ struct checkpoint_item {
 };
 
 struct checkpoint; /* one in progress; see checkpoint_add */
+struct holds;
 struct store;
 
 /* Adds one stream to the checkpoint in progress. Blocks. An error ends the checkpoint, which leaves
@@ -160,6 +161,8 @@ struct store_ops {
     /* Any thread; does not block for long. */
     void (*health)(struct store *s, struct store_health *ret_health);
     void (*stats)(struct store *s, struct store_stats *ret_stats); /* likewise */
+    /* For tools that read the directory meanwhile; NULL: this store has none to offer. */
+    struct holds *(*holds)(struct store *s);
     /* Commits what is staged; with `checkpoint`, makes a last checkpoint. Joins the threads,
      * frees. */
     int (*close)(struct store *s, bool checkpoint);

@@ -57,7 +57,9 @@ struct wal {
     int room_error;       /* of the last attempt that was asked for; 0: it succeeded */
     bool room_paused;     /* an attempt failed; wait until room is asked for or released */
     bool stop;
-    struct list spares; /* struct segment, released */
+    struct list spares;   /* struct segment, released */
+    unsigned holds;       /* wal_hold without wal_unhold so far */
+    log_pos held_release; /* what wal_release was told meanwhile; 0: nothing */
     unsigned spare_count;
 
     struct chain chain;
@@ -492,13 +494,44 @@ bool wal_drop_spares(struct wal *w)
     }
 }
 
+void wal_hold(struct wal *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->holds++;
+    pthread_mutex_unlock(&w->lock);
+}
+
+void wal_unhold(struct wal *w)
+{
+    pthread_mutex_lock(&w->lock);
+    assert(w->holds > 0);
+    log_pos position = --w->holds == 0 ? w->held_release : 0;
+    w->held_release = w->holds == 0 ? 0 : w->held_release;
+    pthread_mutex_unlock(&w->lock);
+    if (position > 0) {
+        wal_release(w, position);
+    }
+}
+
+/* Whether the segments must stay; then the position is remembered. */
+static bool held(struct wal *w, log_pos position)
+{
+    pthread_mutex_lock(&w->lock);
+    bool is = w->holds > 0;
+    if (is && w->held_release < position) {
+        w->held_release = position;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return is;
+}
+
 void wal_release(struct wal *w, log_pos position)
 {
     assert(position <= wal_durable(w));
     if (wal_failed(w)) {
         return; /* The files stay as they are for whoever looks into it. */
     }
-    for (;;) {
+    for (bool keep = held(w, position); !keep;) {
         struct segment *s = chain_take_before(&w->chain, position);
         if (!s) {
             break;

@@ -103,6 +103,12 @@ int wal_error(const struct wal *w);
  * unlink files, so it blocks. */
 void wal_release(struct wal *w, log_pos position);
 
+/* Until as many unholds, wal_release only remembers its position. wal_unhold may unlink files. */
+void wal_hold(struct wal *w);
+
+/* Ends one wal_hold; the last one releases what was asked for meanwhile. Blocks. */
+void wal_unhold(struct wal *w);
+
 /* Removes released segments that are kept for later, where the disk is full. False: there were
  * none. Blocks. */
 bool wal_drop_spares(struct wal *w);

@@ -5,6 +5,7 @@
 
 #include "base/pool.h"
 #include "log/sys.h"
+#include "serve/door.h"
 #include "serve/notify.h"
 #include "serve/reply.h"
 #include "serve/worker.h"
@@ -311,6 +312,23 @@ static int wait_for_end(struct server *server, const sigset_t *signals)
     }
 }
 
+/* Without it tools cannot read the directory meanwhile, and all else works. */
+static struct door *open_door(struct server *server)
+{
+    const struct serve_config *config = server->config;
+    struct holds *holds = engine_holds(server->engine);
+    struct door *door = NULL;
+    struct errmsg msg = {{0}};
+
+    if (holds != NULL && door_open(config->data_dir, holds, &config->logger, &door, &msg) != 0) {
+        logger_line(&config->logger, LOGGER_WARN,
+                    "cannot listen at %s/control (%s): backup and verify must wait for the server "
+                    "to stop",
+                    config->data_dir, msg.text);
+    }
+    return door;
+}
+
 /* Workers are there: starts them, waits for the signal, stops them. */
 static int serve(struct server *server, struct worker *workers, const sigset_t *signals,
                  FILE *ready, struct errmsg *msg)
@@ -321,6 +339,8 @@ static int serve(struct server *server, struct worker *workers, const sigset_t *
     if (code != 0) {
         return code;
     }
+    struct door *door = open_door(server);
+
     announce(server, &workers[0], ready);
     notify_send("READY=1");
     int number = wait_for_end(server, signals);
@@ -329,6 +349,7 @@ static int serve(struct server *server, struct worker *workers, const sigset_t *
     logger_line(&config->logger, LOGGER_INFO, "%s: draining",
                 number == SIGINT ? "SIGINT" : "SIGTERM");
     drain(workers, config->worker_count);
+    door_close(door);
     return 0;
 }
 

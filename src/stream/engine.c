@@ -198,6 +198,12 @@ destroy:
     return code;
 }
 
+struct holds *engine_holds(struct engine *e)
+{
+    struct store *store = e->store;
+    return store->ops->holds ? store->ops->holds(store) : NULL;
+}
+
 int engine_close(struct engine *e, bool checkpoint)
 {
     sweep_stop(e);

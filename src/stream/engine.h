@@ -22,6 +22,7 @@
 
 struct engine;
 struct engine_worker;
+struct holds;
 struct stream;
 
 struct engine_config {
@@ -178,6 +179,10 @@ typedef int (*engine_list_fn)(void *context, const struct stream_listed *listed)
  * when `after` is longer than names are; ERR_CORRUPT, ERR_IO, ERR_NOMEM. */
 int engine_list(struct engine *e, const struct engine_list_query *query, engine_list_fn each,
                 void *context, struct engine_list_end *ret_end) MUST_USE;
+
+/* What a tool that reads the data directory asks for, see log/hold.h; NULL: the store has none. End
+ * all holds before the engine is closed. */
+struct holds *engine_holds(struct engine *e);
 
 #define STREAM_PENDING 1
 
