@@ -1,0 +1,176 @@
+/* One line is sent, one comes back. The socket is reached through the directory's descriptor, since
+ * the address of a socket has room for 108 bytes and a path may be longer. */
+#include "cli/dir_access.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ANSWER_MS_MAX 30000
+#define KEEP_MS       2000u
+#define LINE_BYTES    256u
+#define PATH_BYTES    1300u
+
+static uint64_t now_ms(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail for this clock */
+    return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static int connect_to(const char *dir)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = at < 0 ? -1 : socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0) {
+        (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/control", at);
+        if (connect(fd, (const struct sockaddr *)(const void *)&address, sizeof(address)) != 0) {
+            (void)close(fd); /* nothing was sent */
+            fd = -1;
+        }
+    }
+    if (at >= 0) {
+        (void)close(at); /* a path only */
+    }
+    return fd;
+}
+
+/* Reads a line into `line`, without its end. */
+static bool read_line(int fd, char line[static LINE_BYTES])
+{
+    size_t len = 0;
+
+    while (len + 1 < LINE_BYTES) {
+        struct pollfd poller = {.fd = fd, .events = POLLIN};
+        int ready = poll(&poller, 1, ANSWER_MS_MAX);
+        ssize_t n = ready > 0 ? read(fd, line + len, 1) : -1;
+
+        if (ready < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return false;
+        }
+        if (line[len] == '\n') {
+            line[len] = '\0';
+            return true;
+        }
+        len++;
+    }
+    return false;
+}
+
+/* Sends a line and reads the answer. */
+static bool ask(int fd, const char *question, char answer[static LINE_BYTES])
+{
+    size_t len = strlen(question);
+
+    return send(fd, question, len, MSG_NOSIGNAL) == (ssize_t)len && read_line(fd, answer);
+}
+
+static int ask_server(struct dir_access *a, const char *dir, struct errmsg *msg)
+{
+    char answer[LINE_BYTES];
+    unsigned long long durable = 0;
+
+    a->socket = connect_to(dir);
+    if (a->socket < 0) {
+        return err_set(msg, ERR_LOCKED,
+                       "a process has %s, and nobody answers at %s/control (%s): stop it, or wait "
+                       "until it has started",
+                       dir, dir, strerror(errno));
+    }
+    if (!ask(a->socket, "hold\n", answer)) {
+        (void)close(a->socket); /* nothing more to say */
+        return err_set(msg, ERR_AGAIN, "the server of %s does not answer", dir);
+    }
+    if (sscanf(answer, "held %llu", &durable) != 1) {
+        (void)close(a->socket); /* likewise */
+        return err_set(msg, ERR_AGAIN, "the server of %s refuses: %s", dir, answer);
+    }
+    a->running = true;
+    a->durable = durable;
+    a->kept_ms = now_ms();
+    return 0;
+}
+
+int dir_access_begin(const char *dir, struct dir_access *ret_access, struct errmsg *msg)
+{
+    struct dir_access a = {.lock_fd = -1, .socket = -1};
+    char path[PATH_BYTES];
+
+    sys_posix_init(&a.sys);
+    if (strlen(dir) > PATH_BYTES - 200) {
+        return err_set(msg, ERR_INVALID, "the path of the data directory is longer than %u bytes",
+                       PATH_BYTES - 200);
+    }
+    (void)snprintf(path, sizeof(path), "%s/lock", dir);
+    a.lock_fd = a.sys.lock_shared(a.sys.context, path);
+    int code = 0;
+
+    if (a.lock_fd == ERR_LOCKED) {
+        code = ask_server(&a, dir, msg);
+    } else if (a.lock_fd < 0 && a.lock_fd != ERR_NOTFOUND) {
+        code = err_set(msg, a.lock_fd, "cannot lock %s: %s", path, err_file_text(a.lock_fd));
+    }
+    if (code == 0) {
+        *ret_access = a;
+    }
+    return code;
+}
+
+static void note_answer(struct dir_access *a, const char *question)
+{
+    char answer[LINE_BYTES];
+
+    if (a->socket < 0 || a->lost[0] != '\0') {
+        return;
+    }
+    if (!ask(a->socket, question, answer)) {
+        (void)snprintf(a->lost, sizeof(a->lost), "the server ended or no longer answers");
+    } else if (strcmp(answer, "ok") != 0) {
+        (void)snprintf(a->lost, sizeof(a->lost), "%.190s", answer);
+    }
+    a->kept_ms = now_ms();
+}
+
+void dir_access_keep(struct dir_access *a)
+{
+    if (a->socket >= 0 && now_ms() - a->kept_ms >= KEEP_MS) {
+        note_answer(a, "keep\n");
+    }
+}
+
+void dir_access_log_done(struct dir_access *a)
+{
+    note_answer(a, "log done\n");
+}
+
+bool dir_access_lost(struct dir_access *a, struct errmsg *msg)
+{
+    note_answer(a, "keep\n");
+    if (a->lost[0] == '\0') {
+        return false;
+    }
+    (void)err_set(msg, ERR_AGAIN, "the server let go of its files meanwhile: %s", a->lost);
+    return true;
+}
+
+void dir_access_end(struct dir_access *a)
+{
+    if (a->socket >= 0) {
+        (void)close(a->socket); /* which ends the hold */
+    }
+    if (a->lock_fd >= 0) {
+        a->sys.close(a->sys.context, a->lock_fd);
+    }
+}

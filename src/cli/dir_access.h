@@ -1,0 +1,37 @@
+/* Access to a data directory for a tool that reads it: it is either free, and kept from servers for
+ * the time by a shared lock, or a server has it and is asked, over DIR/control, to hold still what
+ * is there (serve/operator.h). A server drops the hold of a tool that it hears nothing of, and all
+ * holds when its disk runs full. One thread. */
+#ifndef ARBE_CLI_DIR_ACCESS_H
+#define ARBE_CLI_DIR_ACCESS_H
+
+#include "base/err.h"
+#include "log/record.h"
+#include "log/sys.h"
+
+struct dir_access {
+    struct sys sys;
+    bool running;     /* a server has it */
+    log_pos durable;  /* running: the log is whole up to here */
+    int lock_fd;      /* of a free one; below 0: there is no file to lock, so no server was here */
+    int socket;       /* to the server; below 0: none */
+    uint64_t kept_ms; /* when the server last heard of us */
+    char lost[200];   /* why it holds no more; empty: it does */
+};
+
+/* Begins. Errors have a sentence. End it only when it was good. */
+int dir_access_begin(const char *dir, struct dir_access *ret_access, struct errmsg *msg) MUST_USE;
+
+/* To be called often: tells the server now and then that we are there. */
+void dir_access_keep(struct dir_access *a);
+
+/* What stands in the log was copied; it need not be held any longer. */
+void dir_access_log_done(struct dir_access *a);
+
+/* Whether the server let go before we did, and why: what was read is then worth nothing. */
+bool dir_access_lost(struct dir_access *a, struct errmsg *msg);
+
+/* Lets go. */
+void dir_access_end(struct dir_access *a);
+
+#endif
