@@ -28,12 +28,23 @@ static bool take_place(struct server *server)
     return true;
 }
 
+/* 503, not 429: it is the server that is full, not the client that asks too often. */
+static void refuse_reader(struct exchange *x, const char *whose)
+{
+    struct errmsg msg = {{0}};
+
+    tally_error(&x->worker->tally, ERR_LIMIT);
+    (void)err_set(&msg, ERR_LIMIT,
+                  "as many live readers as %s may have are waiting; come again shortly, or read "
+                  "without live",
+                  whose);
+    problem_answer(x, 503, slice_of(msg.text));
+}
+
 bool live_begin(struct exchange *x)
 {
     if (!take_place(x->worker->server)) {
-        problem_answer(x, 503,
-                       SLICE("as many live readers as this server may have (--max-waiters) are "
-                             "waiting; come again shortly, or read without live"));
+        refuse_reader(x, "this server (--max-waiters)");
         return false;
     }
     x->live.stream = stream_ref(x->op.result.page.stream);
@@ -109,11 +120,12 @@ static void sleep_or_look(struct exchange *x)
         look(x);
     } else if (code == 0) {
         live->waiting = true;
+    } else if (code == ERR_LIMIT) {
+        refuse_reader(x, "a stream");
     } else {
         struct errmsg msg = {{0}};
 
-        tally_error(&x->worker->tally, code);
-        problem_answer(x, code == ERR_LIMIT ? 503 : err_status(code), problem_detail(code, &msg));
+        problem_answer_code(x, code, &msg);
     }
 }
 

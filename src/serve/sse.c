@@ -305,6 +305,11 @@ static void pump(struct exchange *x)
             live->waiting = true;
             return;
         }
+        if (code == ERR_LIMIT) {
+            tally_error(&x->worker->tally, code);
+            finish_stream(x); /* it is too late for a status; the client comes again */
+            return;
+        }
         if (code != STREAM_PENDING) {
             session_drop(x->session);
             return;

@@ -41,7 +41,6 @@ struct engine {
     struct table table;
     struct media_set media;
     struct loader loader;
-    struct quota quota;
     struct replay *replay; /* while opening */
     struct notes notes;
 
@@ -66,6 +65,7 @@ struct engine {
     struct list detached;         /* struct engine_worker, freed with the engine */
 
     _Atomic uint64_t hot_bytes;         /* waiting for a checkpoint */
+    struct quota quota;                 /* beside it: appends write to both */
     _Atomic uint64_t cache_bytes;       /* in memory and in packs */
     _Atomic uint64_t waiters;           /* live readers */
     _Atomic uint64_t notices;           /* of the store */

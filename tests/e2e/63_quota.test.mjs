@@ -3,7 +3,8 @@
 // the server does.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { JSON_TYPE, OCTETS, Stream, TEXT, assertProblem, producer, uniqueName } from './lib/http.mjs';
+import { JSON_TYPE, OCTETS, Stream, TEXT, assertProblem, producer, request, uniqueName } from './lib/http.mjs';
+import { Faults, buildFaultLibrary } from './lib/faults.mjs';
 import { serverFor } from './lib/server.mjs';
 import { eventually, inParallel, randomFrom, rounds } from './lib/wait.mjs';
 
@@ -29,6 +30,13 @@ async function fillStreams(server) {
         }
         streams.push(stream);
     }
+}
+
+// What the server says that it holds.
+async function assertCounted(server, streams, bytes) {
+    const { text } = await request(server.base, 'GET', '/metrics');
+    assert.equal(Number(/^arbe_streams (\d+)$/m.exec(text)[1]), streams);
+    assert.equal(Number(/^arbe_stream_bytes (\d+)$/m.exec(text)[1]), bytes);
 }
 
 // How many bytes still fit, found by asking for one at a time.
@@ -76,6 +84,29 @@ describe('--max-streams', { concurrency: true, timeout: 120_000 }, () => {
         assert.equal((await fillStreams(server)).length, 0);
         await eventually('its turn', async () => (await short.put({ 'Stream-Closed': 'true' })).status === 201);
         assert.equal((await fillStreams(server)).length, 0);
+    });
+
+    test('a log that fails takes back what it did not keep', async (t) => {
+        const library = buildFaultLibrary();
+        if (library === null) {
+            return;
+        }
+        const faults = new Faults(library);
+        t.after(() => faults.dispose());
+        const server = await serverFor(t, ['--max-streams', '3', '--max-bytes', '100'], { env: faults.env });
+        const kept = await made(server, 'kept', {}, 'x'.repeat(10));
+        const going = await made(server, 'going', {}, 'y'.repeat(20));
+        faults.set('sync wal EIO');
+        const replies = await Promise.all([named(server, 'never').put({}, 'z'.repeat(30)), kept.post('more'), going.remove()]);
+        assert.ok(replies.every(({ status }) => status === 503), replies.map(({ text }) => text).join());
+        await assertCounted(server, 2, 30);
+        faults.clear();
+        await server.crash();
+        await server.start();
+        // What of it the disk kept all the same is for recovery to say; the count is of what there is.
+        const there = (await Promise.all(['kept', 'going', 'never'].map((name) => named(server, name).get())))
+            .filter(({ status }) => status === 200);
+        await assertCounted(server, there.length, there.reduce((sum, { body }) => sum + body.length, 0));
     });
 
     test('a deleted source counts until its last fork goes, and then with all that goes', async (t) => {
@@ -198,6 +229,9 @@ describe('--max-bytes', { concurrency: true, timeout: 120_000 }, () => {
         const streams = new Map(); // name to its own bytes
         const used = () => [...streams.values()].reduce((a, b) => a + b, 0);
         for (let step = 0; step < rounds(400); step++) {
+            if (step % 20 === 0) {
+                await assertCounted(server, streams.size, used());
+            }
             const stream = named(server, `n${random.below(12)}`);
             const size = random.below(1500);
             const known = streams.has(stream.name);
@@ -229,6 +263,7 @@ describe('--max-bytes', { concurrency: true, timeout: 120_000 }, () => {
         for (const name of streams.keys()) {
             assert.equal((await named(server, name).remove()).status, 204);
         }
+        await assertCounted(server, 0, 0);
         const all = named(server, 'all');
         assert.equal((await all.put({}, Buffer.alloc(limit))).status, 201);
         assertProblem(await all.post('x'), 507);
