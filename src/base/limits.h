@@ -73,10 +73,11 @@
 #define SUBSCRIPTION_LEASE_MS_MIN          1000u      /* lease_ttl_ms; 400 */
 #define SUBSCRIPTION_LEASE_MS_MAX          600000u    /* lease_ttl_ms; 400 */
 #define SUBSCRIPTION_OPS_MAX               4096u      /* control requests that wait; 503 */
-#define SUBSCRIPTION_NOTES_MAX             256u   /* batches on their way to the log; others wait */
-#define SUBSCRIPTION_DELIVERIES_MAX        256u   /* webhooks under way; others wait */
-#define SUBSCRIPTION_DELIVERIES_EACH       2u     /* of one subscription; the newest wake waits */
-#define SUBSCRIPTION_GREW_MAX              65536u /* streams whose growth waits; list all */
+#define SUBSCRIPTION_NOTES_MAX             256u  /* batches on their way to the log; others wait */
+#define SUBSCRIPTION_DELIVERIES_MAX        4096u /* webhooks at the sender; others wait */
+#define SUBSCRIPTION_DELIVERIES_BYTES_MAX  (64u * MIB) /* of their bodies; others wait */
+#define SUBSCRIPTION_DELIVERIES_EACH       2u       /* of one subscription; the newest wake waits */
+#define SUBSCRIPTION_GREW_MAX              65536u   /* streams whose growth waits; list all */
 #define SUBSCRIPTION_TOMBSTONE_MS          86400000 /* a deleted id keeps its generation so long */
 #define SUBSCRIPTION_RETRY_MS_MIN          1000u    /* back-off after the first failure */
 #define SUBSCRIPTION_RETRY_MS_MAX          60000u   /* longest back-off, before jitter */

@@ -108,6 +108,7 @@ struct subscriptions {
     bool hits_failed;
     size_t notes;           /* jobs under way */
     size_t calls_active;    /* webhooks at the sender */
+    size_t calls_bytes;     /* of their bodies */
     size_t events;          /* wake events being written */
     size_t linkings;        /* under way */
     uint64_t next_number;   /* for a subscription; none above was given */

@@ -302,15 +302,24 @@ static void call(struct subscriptions *s, struct subscription *sub)
     sub->lease_due_ms = core_mono_ms(s) + sub->def.lease_ttl_ms;
     sub->calls++;
     s->calls_active++;
+    s->calls_bytes += d->body.len;
     atomic_fetch_add(&s->counts.calls, 1);
     s->config.deliver(s->config.context, d);
+}
+
+/* Whether the sender gets another one. It is given many more than it sends at a time, for it is the
+ * one that knows which of them go to a receiver that is slow, and lets the others pass. */
+static bool has_place(const struct subscriptions *s)
+{
+    return s->calls_active < SUBSCRIPTION_DELIVERIES_MAX &&
+           s->calls_bytes < SUBSCRIPTION_DELIVERIES_BYTES_MAX;
 }
 
 /* A place at the sender is free: for the next that waits. */
 static void offer_place(struct subscriptions *s)
 {
     struct list *next = list_first(&s->calls);
-    if (next && s->calls_active < SUBSCRIPTION_DELIVERIES_MAX) {
+    if (next && has_place(s)) {
         core_ready(s, container_of(next, struct subscription, call_link));
     }
 }
@@ -338,7 +347,7 @@ static void act_webhook(struct subscriptions *s, struct subscription *sub)
     if (!wants_call(s, sub) || core_mono_ms(s) < sub->retry_due_ms) {
         leave_queue(s, sub);
         offer_place(s);
-    } else if (s->calls_active < SUBSCRIPTION_DELIVERIES_MAX) {
+    } else if (has_place(s)) {
         leave_queue(s, sub);
         call(s, sub);
     } else if (list_empty(&sub->call_link)) {
@@ -372,6 +381,7 @@ void wake_answered(struct task *task)
     bool ok = d->http_status >= 200 && d->http_status <= 299;
     sub->calls--;
     s->calls_active--;
+    s->calls_bytes -= d->body.len;
     atomic_fetch_sub(&s->counts.calls, 1);
     atomic_fetch_add(ok                    ? &s->counts.calls_ok
                      : d->http_status == 0 ? &s->counts.calls_lost

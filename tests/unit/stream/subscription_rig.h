@@ -13,7 +13,7 @@ static struct rig rig;
 static struct subscriptions *subs;
 
 /* Webhooks at the sender, oldest first. */
-#define CALLS_MAX 600
+#define CALLS_MAX 5000
 static struct subscription_delivery *calls[CALLS_MAX];
 static size_t call_count;
 static unsigned troubles;

@@ -53,6 +53,9 @@ static void test_places(void **state)
                          201);
     }
     make("events/a", "[1]");
+    for (int i = 0; i < 100 && subs->counts.calls_waiting < extra; i++) {
+        sub_run();
+    }
     assert_int_equal(call_count, SUBSCRIPTION_DELIVERIES_MAX);
     assert_int_equal(subs->counts.calls_waiting, extra);
     struct list *first = list_first(&subs->calls);
@@ -68,6 +71,28 @@ static void test_places(void **state)
     assert_int_equal(answers, SUBSCRIPTION_DELIVERIES_MAX + extra - 1);
     assert_int_equal(subs->counts.calls_waiting, 0);
     assert_int_equal(subs->counts.calls_ok, answers);
+}
+
+/* Bodies at the sender are bounded in bytes, too: the next one waits until some came back. */
+static void test_bytes(void **state)
+{
+    (void)state;
+    for (char id[] = "a"; id[0] <= 'b'; id[0]++) {
+        assert_int_equal(sub_put(id, "{\"type\":\"webhook\",\"pattern\":\"events/*\",\"webhook\":{"
+                                     "\"url\":\"http://127.0.0.1:1/\"}}"),
+                         201);
+    }
+    subs->calls_bytes = SUBSCRIPTION_DELIVERIES_BYTES_MAX - 1;
+    make("events/a", "[1]");
+    assert_int_equal(call_count, 1);
+    assert_int_equal(subs->counts.calls_waiting, 1);
+    assert_true(subs->calls_bytes >= SUBSCRIPTION_DELIVERIES_BYTES_MAX);
+    call_answer(0, 200, "{\"done\":true}");
+    assert_int_equal(call_count, 1);
+    assert_int_equal(subs->counts.calls_waiting, 0);
+    call_answer(0, 200, "{\"done\":true}");
+    assert_int_equal(subs->calls_bytes, SUBSCRIPTION_DELIVERIES_BYTES_MAX - 1);
+    subs->calls_bytes = 0;
 }
 
 /* What is sent again is the same wake, with the tails as they are by then; "done" is about
@@ -204,10 +229,9 @@ static void test_pauses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_hanging),          TEST(test_places),
-        TEST(test_body_is_rebuilt),  TEST(test_not_done),
-        TEST(test_obsolete),         TEST(test_no_loop),
-        TEST(test_claim_makes_wake), cmocka_unit_test(test_pauses),
+        TEST(test_hanging),         TEST(test_places),           TEST(test_bytes),
+        TEST(test_body_is_rebuilt), TEST(test_not_done),         TEST(test_obsolete),
+        TEST(test_no_loop),         TEST(test_claim_makes_wake), cmocka_unit_test(test_pauses),
     };
     return UNIT_RUN(tests);
 }
