@@ -3,6 +3,7 @@
 #ifndef ARBE_TESTS_UNIT_LOG_LOCAL_STORE_FIXTURE_H
 #define ARBE_TESTS_UNIT_LOG_LOCAL_STORE_FIXTURE_H
 
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -279,6 +280,32 @@ static inline void on_extent_replaced(void *context, stream_id id, const struct 
     f->replaced++;
 }
 
+/* Where the catalogs of this program are. */
+static char base_dir[32];
+
+static inline int remove_path(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    (void)st;
+    (void)kind;
+    (void)ftw;
+    return remove(path);
+}
+
+/* Also when a test ended in the middle, and left its catalog. */
+static inline void remove_base_dir(void)
+{
+    (void)nftw(base_dir, remove_path, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static inline void make_base_dir(void)
+{
+    /* Shared memory where there is some: these catalogs need not outlive the test. */
+    const char *parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    (void)snprintf(base_dir, sizeof(base_dir), "%s/arbe-store-XXXXXX", parent);
+    assert_non_null(mkdtemp(base_dir));
+    assert_int_equal(atexit(remove_base_dir), 0);
+}
+
 static inline void fixture_init(struct fixture *f, uint64_t seed)
 {
     *f = (struct fixture){.durability = DURABILITY_SYNC, .disk = fakedisk_create(seed)};
@@ -286,9 +313,10 @@ static inline void fixture_init(struct fixture *f, uint64_t seed)
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->changed, NULL);
     (void)snprintf(f->dir, sizeof(f->dir), DIR_PATH);
-    /* Shared memory where there is some: these catalogs need not outlive the test. */
-    const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    (void)snprintf(f->catalog, sizeof(f->catalog), "%s/arbe-store-XXXXXX", base);
+    if (base_dir[0] == '\0') {
+        make_base_dir();
+    }
+    (void)snprintf(f->catalog, sizeof(f->catalog), "%s/XXXXXX", base_dir);
     assert_non_null(mkdtemp(f->catalog));
 }
 

@@ -15,6 +15,7 @@ static int fragile_add(struct checkpoint *c, const struct checkpoint_item *item)
 static struct rig rig;
 static int adds_left; /* until one fails; below 0: none does */
 static unsigned added_count;
+static unsigned dropped_count; /* of these */
 static stream_id last_id;
 
 static void (*meanwhile)(void); /* called between the first stream and the second */
@@ -34,7 +35,8 @@ static int fragile_add(struct checkpoint *c, const struct checkpoint_item *item)
     assert_true(item->id > last_id);
     last_id = item->id;
     added_count++;
-    return checkpoint_add(c, item);
+    dropped_count += item->dropped;
+    return c ? checkpoint_add(c, item) : 0;
 }
 
 static int open_rig(void **state)
@@ -150,6 +152,69 @@ static void test_dropped(void **state)
     assert_int_equal(rig_head(&rig, "a"), ERR_NOTFOUND);
     rig_reopen(&rig, false);
     assert_int_equal(rig_head(&rig, "a"), ERR_NOTFOUND);
+}
+
+/* A checkpoint of removals alone, which goes nowhere: only what the streams make of it matters. */
+static int drop_only(size_t max, size_t *ret_count)
+{
+    last_id = 0;
+    added_count = 0;
+    dropped_count = 0;
+    *ret_count = 99;
+    return checkpoint_collect_dropped(rig.engine, NULL, max, ret_count);
+}
+
+/* On a full disk only streams whose removal is durable are taken, no more than asked for; all the
+ * others are dirty as before, and so are these when it fails. */
+static void test_drops_only(void **state)
+{
+    (void)state;
+    const char *const names[] = {"a", "b", "c", "d", "e"};
+    size_t count;
+    bool done = false;
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        assert_int_equal(rig_put(&rig, names[i], TEXT, names[i]), 0);
+    }
+    assert_int_equal(run_checkpoint(), 0);
+    assert_int_equal(drop_only(8, &count), 0);
+    assert_int_equal(count, 0);
+    checkpoint_done(rig.engine, 0);
+    assert_int_equal(rig_post_body(&rig, "a", TEXT, "more"), 0);
+    assert_int_equal(rig_delete(&rig, "b"), 0);
+    assert_int_equal(rig_delete(&rig, "d"), 0);
+    assert_int_equal(rig_delete(&rig, "e"), 0);
+    struct stream_op op = {
+        .verb = STREAM_DELETE, .name = SLICE("c"), .done = rig_done, .context = &done};
+    assert_int_equal(stream_start(rig.worker, &op), STREAM_PENDING);
+
+    adds_left = 1;
+    assert_int_equal(drop_only(8, &count), ERR_NOSPC);
+    assert_int_equal(count, 99);
+    checkpoint_done(rig.engine, ERR_NOSPC); /* as the store says once more */
+    adds_left = -1;
+    assert_int_equal(drop_only(2, &count), 0);
+    assert_int_equal(count, 2);
+    assert_int_equal(dropped_count, 2);
+    checkpoint_done(rig.engine, ERR_IO);
+    assert_int_equal(stats().streams_loaded, 5);
+    assert_int_equal(drop_only(2, &count), 0);
+    assert_int_equal(count, 2);
+    checkpoint_done(rig.engine, 0);
+    assert_int_equal(stats().streams_loaded, 3);
+    assert_int_equal(drop_only(2, &count), 0);
+    assert_int_equal(count, 1); /* what is staged does not count */
+    checkpoint_done(rig.engine, 0);
+    rig_commit(&rig);
+    assert_true(done);
+    assert_int_equal(drop_only(2, &count), 0);
+    assert_int_equal(count, 1);
+    checkpoint_done(rig.engine, 0);
+    assert_int_equal(stats().streams_loaded, 1);
+    assert_int_equal(stats().hot_bytes, 4);
+
+    assert_int_equal(run_checkpoint(), 0);
+    assert_int_equal(added_count, 1);
+    rig_expect(&rig, "a", "amore");
 }
 
 static void delete_fork(void)
@@ -307,7 +372,7 @@ int main(void)
         TEST(test_dirty),         TEST(test_not_durable),       TEST(test_failure),
         TEST(test_dropped),       TEST(test_cascade_meanwhile), TEST(test_cache),
         TEST(test_partial_chunk), TEST(test_compaction),        TEST(test_forgotten),
-        TEST(test_memory_mode),
+        TEST(test_memory_mode),   TEST(test_drops_only),
     };
     return UNIT_RUN(tests);
 }
