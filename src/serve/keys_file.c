@@ -19,7 +19,6 @@
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/pem.h>
 
 #include <assert.h>
 
@@ -27,7 +26,16 @@
 #define FIRST_LINE   "arbe keys 1\n"
 #define NOTICE_LINE \
     "The secrets of a streams server: for its eyes only. arbe streams rotate-key changes them.\n"
-#define PEM_END "-----END PRIVATE KEY-----\n"
+#define PEM_BEGIN "-----BEGIN PRIVATE KEY-----\n"
+#define PEM_END   "\n-----END PRIVATE KEY-----\n"
+
+/* RFC 8410 section 7: of an Ed25519 key all but the seed is always the same. So no parser is
+ * needed, which would ask for passwords and tell damage from want of memory by guessing. */
+static const uint8_t pkcs8[16] = {0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06,
+                                  0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20};
+
+#define PKCS8_BYTES    (sizeof(pkcs8) + KEYS_SEED_BYTES)
+#define PEM_LINE_BYTES BASE64_LEN(PKCS8_BYTES) /* no padding: 48 is divisible by 3 */
 
 /* base64url with a NUL. `out` holds BASE64_LEN, and that. */
 static void encode_url(char *out, struct slice bytes)
@@ -141,21 +149,17 @@ void keys_set_wipe(struct keys_set *set)
 
 static void append_pem(const struct keys_pair *pair, struct buf *out)
 {
-    EVP_PKEY *key = key_of(pair);
-    BIO *bio = BIO_new(BIO_s_secmem());
-    char *text = NULL;
+    uint8_t bytes[PKCS8_BYTES];
+    char line[PEM_LINE_BYTES];
 
-    if (key != NULL && bio != NULL &&
-        PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL) == 1) {
-        long len = BIO_get_mem_data(bio, &text);
-
-        buf_append(out, (struct slice){text, (size_t)len});
-    } else {
-        ERR_clear_error();
-        out->failed = true;
-    }
-    (void)BIO_free(bio); /* frees memory alone */
-    EVP_PKEY_free(key);
+    memcpy(bytes, pkcs8, sizeof(pkcs8));
+    memcpy(bytes + sizeof(pkcs8), pair->seed, KEYS_SEED_BYTES);
+    (void)base64_encode(line, (struct slice){(const char *)bytes, sizeof(bytes)}); /* all of it */
+    buf_append(out, SLICE(PEM_BEGIN));
+    buf_append(out, (struct slice){line, sizeof(line)});
+    buf_append(out, SLICE(PEM_END));
+    OPENSSL_cleanse(bytes, sizeof(bytes));
+    OPENSSL_cleanse(line, sizeof(line));
 }
 
 void keys_set_encode(const struct keys_set *set, struct buf *out)
@@ -222,35 +226,31 @@ static bool take_time(struct slice *rest, char end, int64_t *ret_ms)
     return true;
 }
 
-/* OpenSSL asks at the terminal otherwise. */
-static int no_password(char *buf, int size, int writing, void *context)
-{
-    (void)buf, (void)size, (void)writing, (void)context;
-    return -1;
-}
-
 /* Takes a PEM block and gives the Ed25519 seed in it. */
 static bool take_pem(struct slice *rest, uint8_t seed[static KEYS_SEED_BYTES])
 {
-    static const struct slice end = {PEM_END, sizeof(PEM_END) - 1};
-    const char *at = rest->len > 0 ? memmem(rest->ptr, rest->len, end.ptr, end.len) : NULL;
+    char line[PEM_LINE_BYTES];
+    uint8_t bytes[PEM_LINE_BYTES]; /* more than it needs, as the decoder wants */
+    size_t len = 0;
 
-    if (at == NULL) {
+    if (!take(rest, SLICE(PEM_BEGIN)) || rest->len < sizeof(line)) {
         return false;
     }
-    size_t len = (size_t)(at - rest->ptr) + end.len;
-    size_t seed_len = KEYS_SEED_BYTES;
-    BIO *bio = BIO_new_mem_buf(rest->ptr, (int)len);
-    EVP_PKEY *key = bio == NULL ? NULL : PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL);
-    bool good = key != NULL && EVP_PKEY_id(key) == EVP_PKEY_ED25519 &&
-                EVP_PKEY_get_raw_private_key(key, seed, &seed_len) == 1 &&
-                seed_len == KEYS_SEED_BYTES;
+    for (size_t i = 0; i < sizeof(line); i++) { /* from base64 to base64url */
+        char c = rest->ptr[i];
 
-    EVP_PKEY_free(key);
-    (void)BIO_free(bio); /* frees memory alone */
-    ERR_clear_error();
-    rest->ptr += len;
-    rest->len -= len;
+        line[i] = (char)(c == '+' ? '-' : c == '/' ? '_' : c == '-' || c == '_' ? '?' : c);
+    }
+    *rest = (struct slice){rest->ptr + sizeof(line), rest->len - sizeof(line)};
+    bool good = take(rest, SLICE(PEM_END)) &&
+                base64url_decode((struct slice){line, sizeof(line)}, (char *)bytes, &len) &&
+                len == PKCS8_BYTES && memcmp(bytes, pkcs8, sizeof(pkcs8)) == 0;
+
+    if (good) {
+        memcpy(seed, bytes + sizeof(pkcs8), KEYS_SEED_BYTES);
+    }
+    OPENSSL_cleanse(bytes, sizeof(bytes));
+    OPENSSL_cleanse(line, sizeof(line));
     return good;
 }
 

@@ -1,6 +1,7 @@
 /* One set of keys and its text: RFC 8032's own example, the way there and back, each damage. */
 #include "serve/keys_file.c"
 
+#include <openssl/pem.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -95,6 +96,27 @@ static void test_there_and_back(void **state)
     }
 }
 
+/* Other programs can read it: the first key is where PEM readers look for it. */
+static void test_pem(void **state)
+{
+    (void)state;
+    struct keys_set set;
+    uint8_t seed[KEYS_SEED_BYTES];
+    size_t len = sizeof(seed);
+
+    fill(&set, 2);
+    struct buf text = encode(&set);
+    BIO *bio = BIO_new_mem_buf(text.ptr, (int)text.len);
+    EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, NULL, NULL);
+
+    assert_non_null(key);
+    assert_int_equal(EVP_PKEY_get_raw_private_key(key, seed, &len), 1);
+    assert_memory_equal(seed, set.pairs[0].seed, sizeof(seed));
+    EVP_PKEY_free(key);
+    (void)BIO_free(bio);
+    buf_finish(&text);
+}
+
 /* Any changed byte, and any missing end, is noticed. */
 static void test_damage(void **state)
 {
@@ -179,13 +201,96 @@ static void test_no_room(void **state)
     buf_finish(&whole);
 }
 
+/* OpenSSL's memory runs out from the i-th allocation on. */
+static long openssl_countdown = -1;
+
+static bool openssl_due(void)
+{
+    openssl_countdown -= openssl_countdown > 0 ? 1 : 0;
+    return openssl_countdown == 0;
+}
+
+static void *openssl_malloc(size_t size, const char *file, int line)
+{
+    (void)file, (void)line;
+    return openssl_due() ? NULL : malloc(size);
+}
+
+static void *openssl_realloc(void *old, size_t size, const char *file, int line)
+{
+    (void)file, (void)line;
+    return openssl_due() ? NULL : realloc(old, size);
+}
+
+static void openssl_free(void *old, const char *file, int line)
+{
+    (void)file, (void)line;
+    free(old);
+}
+
+/* Wherever OpenSSL finds no memory, that is what is told: not that the file is damaged, which would
+ * have somebody replace good keys. */
+static void test_openssl_memory(void **state)
+{
+    (void)state;
+    struct keys_set set;
+    struct keys_set again;
+    struct errmsg msg = {{0}};
+    char signature[87];
+    uint8_t seed[KEYS_SEED_BYTES] = {9};
+    int codes[4] = {-1, -1, -1, -1};
+
+    fill(&set, 2);
+    struct buf text = encode(&set);
+
+    for (unsigned step = 0; step < 4; step++) {
+        for (long i = 1; codes[step] != 0; i++) {
+            struct buf out;
+
+            assert_true(i < 5000);
+            buf_init(&out, KEYS_FILE_BYTES_MAX);
+            openssl_countdown = i;
+            switch (step) {
+            case 0:
+                codes[step] = keys_pair_init(&again.pairs[0], seed, 1, 2);
+                break;
+            case 1:
+                codes[step] = keys_pair_sign(&set.pairs[0], SLICE("x"), signature);
+                break;
+            case 2:
+                keys_set_encode(&set, &out);
+                codes[step] = out.failed ? ERR_NOMEM : 0;
+                break;
+            default:
+                codes[step] = keys_set_decode(buf_slice(&text), &again, &msg);
+            }
+            openssl_countdown = -1;
+            buf_finish(&out);
+            if (codes[step] != 0) {
+                assert_int_equal(codes[step], ERR_NOMEM);
+            }
+        }
+    }
+    assert_int_equal(again.count, 2);
+    buf_finish(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_example),        cmocka_unit_test(test_thumbprint),
-        cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_contents),       cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_example),
+        cmocka_unit_test(test_thumbprint),
+        cmocka_unit_test(test_there_and_back),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_openssl_memory),
+        cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_pem),
+        cmocka_unit_test(test_no_room),
     };
 
+    /* Before OpenSSL allocates anything. */
+    if (CRYPTO_set_mem_functions(openssl_malloc, openssl_realloc, openssl_free) != 1) {
+        return 1;
+    }
     return UNIT_RUN(tests);
 }

@@ -1,5 +1,7 @@
 /* The keys of a data directory: made once, kept through crashes and failing disks, rotated so that
  * a receiver which follows the rules can verify every signature. */
+#include "unit/base/fault.h"
+
 #include "serve/keys.c"
 
 #include <openssl/evp.h>
@@ -567,6 +569,21 @@ static void test_erase_fails(void **state)
     fixture_finish(&f);
 }
 
+/* No memory: said so, and nothing made. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    struct fixture f;
+    uint64_t size = 0;
+
+    fixture_init(&f);
+    fault_countdown = 0;
+    assert_int_equal(reopen(&f, false), ERR_NOMEM);
+    fault_countdown = -1;
+    assert_false(fakedisk_file_size(f.disk, FILE, &size));
+    fixture_finish(&f);
+}
+
 /* One at a time, and none without keys. */
 static void test_rotate_refused(void **state)
 {
@@ -617,14 +634,15 @@ static void test_replace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rights),          cmocka_unit_test(test_made_once),
-        cmocka_unit_test(test_refuses),         cmocka_unit_test(test_faults_open),
-        cmocka_unit_test(test_crash_open),      cmocka_unit_test(test_made_durable),
-        cmocka_unit_test(test_faults_rotate),   cmocka_unit_test(test_rotation),
-        cmocka_unit_test(test_clock_jumps),     cmocka_unit_test(test_starts_within),
-        cmocka_unit_test(test_every_signature), cmocka_unit_test(test_refresh_errors),
-        cmocka_unit_test(test_foreign_file),    cmocka_unit_test(test_erase_fails),
-        cmocka_unit_test(test_rotate_refused),  cmocka_unit_test(test_replace),
+        cmocka_unit_test(test_rights),         cmocka_unit_test(test_made_once),
+        cmocka_unit_test(test_refuses),        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_faults_open),    cmocka_unit_test(test_crash_open),
+        cmocka_unit_test(test_made_durable),   cmocka_unit_test(test_faults_rotate),
+        cmocka_unit_test(test_rotation),       cmocka_unit_test(test_clock_jumps),
+        cmocka_unit_test(test_starts_within),  cmocka_unit_test(test_every_signature),
+        cmocka_unit_test(test_refresh_errors), cmocka_unit_test(test_foreign_file),
+        cmocka_unit_test(test_erase_fails),    cmocka_unit_test(test_rotate_refused),
+        cmocka_unit_test(test_replace),
     };
 
     return UNIT_RUN(tests);

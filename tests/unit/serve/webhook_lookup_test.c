@@ -1,4 +1,6 @@
 /* Look-ups on threads of their own: answers come back, and nobody waits for one that hangs. */
+#include "unit/base/fault.h"
+
 #include "serve/webhook_lookup.c"
 
 #include "unit/base/unit.h"
@@ -112,6 +114,31 @@ static void test_answers(void **state)
     lookups_close(lookups);
 }
 
+/* No memory: no thread is counted, and the next one is fine. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    struct waiter w = WAITER_INIT;
+    struct lookups *lookups = NULL;
+    struct lookup *one = NULL;
+    int about = 0;
+
+    fault_countdown = 0;
+    assert_int_equal(lookups_open(numeric, on_wake, &w, &lookups), ERR_NOMEM);
+    fault_countdown = -1;
+    assert_null(lookups);
+    assert_int_equal(lookups_open(numeric, on_wake, &w, &lookups), 0);
+    fault_countdown = 0;
+    assert_int_equal(lookup_start(lookups, "192.0.2.1", 443, &about, &one), ERR_NOMEM);
+    fault_countdown = -1;
+    assert_null(one);
+    assert_int_equal(lookups_running(lookups), 0);
+    assert_int_equal(lookup_start(lookups, "192.0.2.1", 443, &about, &one), 0);
+    await(&w, 1);
+    lookup_free(lookups_take(lookups));
+    lookups_close(lookups);
+}
+
 /* Forgotten while it runs, and after it has ended: it is not handed out, and freed. */
 static void test_forget(void **state)
 {
@@ -161,6 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_forget),
         cmocka_unit_test(test_close),
     };

@@ -1,5 +1,7 @@
 /* The sender against real receivers on loopback: what it sends, what it takes, what it refuses, and
  * that none of them keeps it from others or from stopping. */
+#include "unit/base/fault.h"
+
 #include "serve/webhook.c"
 
 #include <signal.h>
@@ -620,6 +622,31 @@ static void test_large_body(void **state)
     free(sent);
 }
 
+/* No memory for a delivery: it goes back at once. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct sent *sent = calloc(1, sizeof(*sent));
+    struct webhook *none = NULL;
+    struct webhook_stats stats;
+    struct errmsg msg = {{0}};
+
+    fixture_init(&f, (struct webhook_config){.allow_loopback = true});
+    fault_countdown = 0;
+    send_to(&f, sent, "http://127.0.0.1", 1);
+    assert_int_equal(sent->status, 0);
+    assert_int_equal(webhook_open(&f.webhook->config, &none, &msg), ERR_NOMEM);
+    fault_countdown = -1;
+    assert_null(none);
+    assert_true(msg.text[0] != '\0');
+    webhook_get_stats(f.webhook, &stats);
+    assert_int_equal(stats.failed, 1);
+    assert_int_equal(stats.queued, 0);
+    fixture_finish(&f);
+    free(sent);
+}
+
 /* A receiver that fails is named once, and once when it works again; its path never is. */
 static void test_log(void **state)
 {
@@ -660,6 +687,7 @@ int main(void)
         cmocka_unit_test(test_slow_receiver),
         cmocka_unit_test(test_slow_names),
         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_large_body),
         cmocka_unit_test(test_log),
     };
