@@ -6,6 +6,7 @@
 #include "base/date.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -63,8 +64,7 @@ static struct slice sentence(char text[static SENTENCE_BYTES_MAX], const char *f
     return (struct slice){text, len};
 }
 
-static void put_line(struct buf *line, enum logger_format format, enum logger_level level,
-                     struct slice text)
+static void put_head(struct buf *line, enum logger_format format, enum logger_level level)
 {
     char time[DATE_RFC3339_BYTES];
 
@@ -72,33 +72,44 @@ static void put_line(struct buf *line, enum logger_format format, enum logger_le
     if (format == LOGGER_JSON) {
         buf_append_format(line, "{\"time\":\"%s\",\"level\":\"%s\",\"message\":", time,
                           level_name(level));
-        json_append_string(line, text);
-        buf_append(line, SLICE("}\n"));
     } else {
         buf_append_format(line, "%s %-5s ", time, level_name(level));
-        buf_append(line, text);
-        buf_append_char(line, '\n');
     }
 }
 
-void logger_line(const struct logger *l, enum logger_level level, const char *format, ...)
+static void put_message(struct buf *line, enum logger_format format, struct slice text)
 {
-    char text[SENTENCE_BYTES_MAX];
-    char memory[LINE_BYTES_MAX];
+    if (format == LOGGER_JSON) {
+        json_append_string(line, text);
+    } else {
+        buf_append(line, text);
+    }
+}
+
+static void put_line(struct buf *line, enum logger_format format, enum logger_level level,
+                     struct slice text)
+{
+    put_head(line, format, level);
+    put_message(line, format, text);
+    buf_append(line, format == LOGGER_JSON ? SLICE("}\n") : SLICE("\n"));
+}
+
+void logger_set_level(struct logger *l, enum logger_level level)
+{
+    __atomic_store_n(&l->level, level, __ATOMIC_RELAXED);
+}
+
+bool logger_wants(const struct logger *l, enum logger_level level)
+{
+    return level >= __atomic_load_n(&l->level, __ATOMIC_RELAXED);
+}
+
+/* A line goes out whole, or not at all when nobody takes it. */
+static void write_line(const struct logger *l, struct slice line)
+{
     struct pollfd writable = {.fd = l->fd, .events = POLLOUT};
-    struct buf line;
-    struct slice said;
-    va_list args;
     ssize_t written;
 
-    if (level < l->level) {
-        return;
-    }
-    va_start(args, format);
-    said = sentence(text, format, args);
-    va_end(args);
-    buf_init_fixed(&line, memory, sizeof(memory));
-    put_line(&line, l->format, level, said);
     if (poll(&writable, 1, WRITABLE_WAIT_MS) != 1) {
         return;
     }
@@ -106,4 +117,135 @@ void logger_line(const struct logger *l, enum logger_level level, const char *fo
         written = write(l->fd, line.ptr, line.len);
     } while (written < 0 && errno == EINTR);
     /* Any other failure has nowhere to be reported. */
+}
+
+void logger_line(const struct logger *l, enum logger_level level, const char *format, ...)
+{
+    char text[SENTENCE_BYTES_MAX];
+    char memory[LINE_BYTES_MAX];
+    struct buf line;
+    struct slice said;
+    va_list args;
+
+    if (!logger_wants(l, level)) {
+        return;
+    }
+    va_start(args, format);
+    said = sentence(text, format, args);
+    va_end(args);
+    buf_init_fixed(&line, memory, sizeof(memory));
+    put_line(&line, l->format, level, said);
+    write_line(l, buf_slice(&line));
+}
+
+/* Whether a value can stand in a line of text without quotes, and be told from what follows. */
+static bool is_plain(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+
+        if (c <= ' ' || c > '~' || c == '"' || c == '\\') {
+            return false;
+        }
+    }
+    return text.len > 0;
+}
+
+/* Whether bytes above ASCII are characters, and none of them one that controls a terminal. */
+static bool is_readable(struct slice text)
+{
+    for (size_t i = 0; i + 1 < text.len; i++) {
+        if ((unsigned char)text.ptr[i] == 0xc2 && (unsigned char)text.ptr[i + 1] < 0xa0) {
+            return false;
+        }
+    }
+    return utf8_valid(text);
+}
+
+static void put_quoted(struct buf *line, struct slice text)
+{
+    bool readable = is_readable(text);
+
+    buf_append_char(line, '"');
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+
+        if (c < ' ' || c == 0x7f || (c > 0x7f && !readable)) {
+            buf_append_format(line, "\\x%02x", c);
+        } else if (c == '"' || c == '\\') {
+            buf_append_char(line, '\\');
+            buf_append_char(line, (char)c);
+        } else {
+            buf_append_char(line, (char)c);
+        }
+    }
+    buf_append_char(line, '"');
+}
+
+static void put_text(struct buf *line, enum logger_format format, struct slice text, size_t max)
+{
+    char memory[LOGGER_FIELD_BYTES_MAX + 4];
+    struct buf cut;
+
+    if (text.len > max) {
+        buf_init_fixed(&cut, memory, sizeof(memory));
+        buf_append(&cut, (struct slice){text.ptr, whole_characters(text.ptr, max)});
+        buf_append(&cut, SLICE("..."));
+        text = buf_slice(&cut);
+    }
+    if (format == LOGGER_JSON) {
+        json_append_string(line, text);
+    } else if (is_plain(text)) {
+        buf_append(line, text);
+    } else {
+        put_quoted(line, text);
+    }
+}
+
+static void put_number(struct buf *line, uint64_t number, unsigned decimals)
+{
+    uint64_t unit = 1;
+
+    for (unsigned i = 0; i < decimals; i++) {
+        unit *= 10;
+    }
+    buf_append_u64(line, number / unit);
+    if (decimals > 0) {
+        buf_append_format(line, ".%0*llu", (int)decimals, (unsigned long long)(number % unit));
+    }
+}
+
+/* The line with texts of at most `max` bytes. */
+static void put_fields(struct buf *line, enum logger_format format,
+                       const struct logger_field *fields, size_t count, size_t max)
+{
+    for (size_t i = 0; i < count; i++) {
+        buf_append_format(line, format == LOGGER_JSON ? ",\"%s\":" : " %s=", fields[i].key);
+        if (fields[i].text.ptr == NULL) {
+            put_number(line, fields[i].number, fields[i].decimals);
+        } else {
+            put_text(line, format, fields[i].text, max);
+        }
+    }
+    buf_append(line, format == LOGGER_JSON ? SLICE("}\n") : SLICE("\n"));
+}
+
+void logger_fields(const struct logger *l, enum logger_level level, const char *message,
+                   const struct logger_field *fields, size_t count)
+{
+    char memory[LINE_BYTES_MAX];
+    struct buf line = {.failed = true};
+
+    if (!logger_wants(l, level)) {
+        return;
+    }
+    for (size_t max = LOGGER_FIELD_BYTES_MAX; line.failed && max > 0; max /= 4) {
+        buf_init_fixed(&line, memory, sizeof(memory));
+        put_head(&line, l->format, level);
+        put_message(&line, l->format, slice_of(message));
+        put_fields(&line, l->format, fields, count, max);
+    }
+    if (!line.failed) {
+        write_line(l, buf_slice(&line));
+    }
 }

@@ -36,6 +36,7 @@ struct settings {
     const char *log_file;
     uint64_t durability; /* an enum durability: the choices stand in its order */
     uint64_t log_format; /* an enum logger_format, likewise */
+    uint64_t log_level;  /* an enum logger_level, likewise */
     uint64_t insecure;
     uint64_t print_config;
     uint64_t workers;     /* 0: as many as there are cores */
@@ -105,6 +106,9 @@ static const struct flag flags[] = {
      0, 0},
     {"log-file", "FILE", NULL, "append those lines to a file, opened anew at SIGHUP", NULL,
      FLAG_TEXT, AT(log_file), 0, 0},
+    {"log-level", "debug|info|warn|error", "info",
+     "least important lines; debug tells each request", "debug|info|warn|error", FLAG_CHOICE,
+     AT(log_level), 0, 0},
     {"log-format", "text|json", "text", "how lines for the operator look (on stderr)", "text|json",
      FLAG_CHOICE, AT(log_format), 0, 0},
 };
@@ -285,8 +289,9 @@ static void fill(const struct settings *settings, int log_fd, struct serve_confi
     config->wal_segment_bytes = units * SEGMENT_UNIT;
     config->body_bytes_max = settings->body_bytes_max;
     config->read_page_bytes = (uint32_t)settings->read_page_bytes;
-    config->logger = (struct logger){
-        .fd = log_fd, .format = (enum logger_format)settings->log_format, .level = LOGGER_INFO};
+    config->logger = (struct logger){.fd = log_fd,
+                                     .format = (enum logger_format)settings->log_format,
+                                     .level = (enum logger_level)settings->log_level};
 }
 
 /* A problem with how the server was asked for. */
@@ -389,7 +394,7 @@ static int print_config(const struct settings *settings, const struct sources *s
 /* The flags that SIGHUP reloads; the others take a restart. */
 static const char *const reloadable[] = {"secret-file", "max-connections",  "max-streams",
                                          "max-bytes",   "max-request-rate", "max-write-rate",
-                                         "max-waiters"};
+                                         "max-waiters", "log-level"};
 
 static bool is_reloadable(const struct flag *flag)
 {
@@ -431,6 +436,7 @@ struct command_line {
     int argc;
     char **argv;
     const struct settings *running;
+    struct logger *logger;         /* the server's */
     int log_fd;                    /* of log_file, or standard error */
     char secret[SECRET_BYTES_MAX]; /* as last read */
 };
@@ -499,10 +505,42 @@ static int reload(void *context, struct serve_tunables *ret_tunables, struct err
         code = read_tunables(line, &settings, ret_tunables, msg);
     }
     if (code == 0) {
+        logger_set_level(line->logger, (enum logger_level)settings.log_level);
         tell_restart(line->running, &settings, msg);
     }
     free(sources.file);
     return code;
+}
+
+/* One line with all that is set, by default or otherwise. The secret itself is no setting. */
+static void log_settings(const struct settings *settings, const struct logger *logger)
+{
+    struct logger_field fields[ARRAY_COUNT(flags)];
+    struct buf values;
+    size_t count = 0;
+
+    buf_init(&values, CONFIG_FILE_BYTES_MAX);
+    for (size_t i = 0; i < ARRAY_COUNT(flags); i++) {
+        size_t start = values.len;
+
+        if (flags_is_setting(&flags[i])) {
+            flags_format(&flags[i], settings, &values);
+        }
+        if (values.len > start) {
+            fields[count++] = (struct logger_field){.key = flags[i].name,
+                                                    .text = {NULL, values.len - start}};
+        }
+    }
+    const char *at = values.ptr; /* which does not move any more */
+
+    for (size_t i = 0; i < count; i++) {
+        fields[i].text.ptr = at;
+        at += fields[i].text.len;
+    }
+    if (!values.failed) {
+        logger_fields(logger, LOGGER_INFO, "settings", fields, count);
+    }
+    buf_finish(&values);
 }
 
 static int serve(struct command_line *line, struct serve_config *config, struct errmsg *msg)
@@ -517,6 +555,8 @@ static int serve(struct command_line *line, struct serve_config *config, struct 
     config->reload = reload;
     config->reload_context = line;
     fill(line->running, line->log_fd, config);
+    line->logger = &config->logger;
+    log_settings(line->running, &config->logger);
     int code = server_run(config, stdout, msg);
 
     if (code == 0) {

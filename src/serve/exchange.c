@@ -3,6 +3,7 @@
  * answer. */
 #include "serve/exchange.h"
 
+#include "serve/access.h"
 #include "serve/auth.h"
 #include "serve/control.h"
 #include "serve/control_route.h"
@@ -43,6 +44,7 @@ void exchange_destroy(struct exchange *x)
     if (x->op.verb == STREAM_READ) {
         stream_page_finish(&x->op.result.page);
     }
+    access_end(x);
     body_finish(&x->body, x->worker->server);
     control_destroy(x->about);
     exchange_drop_head(x);
@@ -330,6 +332,7 @@ void exchange_begin(struct session *s, struct slice input, size_t head_bytes)
     x->chunked_ok = head->request.minor_version > 0;
     x->keep = head->request.keep_alive;
     x->control = asks_control(&head->request);
+    access_begin(x);
     int code = body_begin(&x->body, w->server, &head->request);
 
     x->unasked = head->request.expect_continue && !x->body.whole;

@@ -29,6 +29,7 @@ struct live {
     uint8_t encoding; /* SSE: an enum sse_encoding */
 };
 
+struct access;  /* access.h */
 struct control; /* control.h */
 
 struct exchange {
@@ -49,6 +50,7 @@ struct exchange {
     struct slice allow;    /* for a 405, when it is not what streams know; static */
     struct control *about; /* owned; what a request to the control API is about, or NULL */
     int status;            /* of the answer, once it has begun */
+    struct access *access; /* owned; NULL: no line will be logged */
     uint64_t ready_us;     /* when the body was there, by the loop's clock */
     size_t name_len;
     char name[STREAM_NAME_BYTES_MAX];   /* canonical */

@@ -31,6 +31,8 @@
     X(ACCEPTED, "arbe_connections_accepted_total", "counter", "Connections taken to be served.")  \
     X(REFUSED, "arbe_connections_refused_total", "counter", "Connections refused at the limit.")  \
     X(WAITERS, "arbe_waiters", "gauge", "Live readers, by mode.")                                 \
+    X(WAITERS_LIMIT, "arbe_waiters_limit", "gauge",                                               \
+      "Live readers above which new ones are refused; 0: any number.")                            \
     X(COMMITS, "arbe_log_commit_duration_seconds", "histogram",                                   \
       "Time to write and sync one batch of the log.")                                             \
     X(COMMIT_RECORDS, "arbe_log_commit_records", "histogram", "Records in one batch of the log.") \
@@ -172,6 +174,7 @@ static void put_http(struct exposition *e, const struct metrics *m)
     begin(e, METRIC_WAITERS);
     exposition_labelled(e, counter_get(&m->tally.long_polls), "mode=\"long_poll\"");
     exposition_labelled(e, counter_get(&m->tally.sse_streams), "mode=\"sse\"");
+    put(e, METRIC_WAITERS_LIMIT, m->waiters_max);
 }
 
 static void put_log(struct exposition *e, const struct metrics *m)

@@ -19,6 +19,7 @@ struct metrics {
     struct process_stats process;
     uint64_t connections;     /* open */
     uint64_t connections_max; /* above it they are refused */
+    uint64_t waiters_max;     /* above it live readers are refused; 0: any number */
     uint64_t body_bytes;      /* reserved for request bodies */
     uint64_t body_bytes_max;
     uint64_t started_ms; /* since 1970 UTC */

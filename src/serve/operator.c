@@ -61,6 +61,7 @@ static void gather(const struct server *server, struct metrics *m)
     *m = (struct metrics){
         .connections = atomic_load(&server->connections),
         .connections_max = server_tunables(server)->connection_count_max,
+        .waiters_max = server_tunables(server)->limits.waiters_max,
         .body_bytes = atomic_load(&server->body_bytes),
         .body_bytes_max = server->body_bytes_total_max,
         .started_ms = server->started_ms,

@@ -2,6 +2,8 @@
  * write. */
 #include "serve/reply.h"
 
+#include "serve/access.h"
+
 #define ALL_METHODS "GET, HEAD, PUT, POST, DELETE, OPTIONS"
 
 /* What scripts of other origins may read: all that PROTOCOL.md 13.2 names, and what HTTP hides. */
@@ -95,6 +97,9 @@ void reply_closed(struct exchange *x, bool closed)
 void reply_count(struct exchange *x, uint64_t body_bytes)
 {
     counter_add(&x->worker->tally.response_bytes, body_bytes);
+    if (x->access != NULL) {
+        x->access->bytes += body_bytes;
+    }
 }
 
 void reply_end_head(struct exchange *x, uint64_t body_bytes)

@@ -10,6 +10,7 @@
  * cancelled: then the session is `gone` and its op's end frees it. */
 #include "serve/session.h"
 
+#include "serve/access.h"
 #include "serve/exchange.h"
 #include "serve/handlers.h"
 #include "serve/problem.h"
@@ -106,6 +107,7 @@ static void refuse(struct session *s, int status, const char *sentence)
     x->method = s->worker->request.method;
     x->head_only = x->method == HTTP_HEAD;
     s->exchange = x;
+    access_begin(x);
     problem_answer(x, status, slice_of(sentence));
 }
 

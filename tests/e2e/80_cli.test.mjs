@@ -35,7 +35,7 @@ describe('L20, R23: flags', { timeout: 300_000 }, () => {
         for (const flag of ['listen', 'data', 'durability', 'workers', 'secret-file', 'public-url', 'long-poll-timeout', 'sse-lifetime',
                             'sse-heartbeat', 'read-page', 'max-body', 'max-connections', 'max-streams', 'max-bytes', 'max-request-rate', 'max-write-rate',
                             'max-waiters', 'wal-segment', 'checkpoint-bytes',
-                            'checkpoint-interval', 'cors-origin', 'log-format', 'insecure']) {
+                            'checkpoint-interval', 'cors-origin', 'log-format', 'log-level', 'insecure']) {
             assert.ok(help.includes(`--${flag}`), flag);
         }
         const version = await run(['--version']);
@@ -74,6 +74,7 @@ describe('L20, R23: flags', { timeout: 300_000 }, () => {
             'sse-heartbeat': ['abc', '-1s', '', '1e9', '1e3s'],
             durability: ['abc', '', 'SYNC', 'none', 'sync,os'],
             'log-format': ['abc', '', 'JSON', 'xml'],
+            'log-level': ['abc', '', 'INFO', 'debug,info', '1'],
             listen: ['', 'abc', ':', '127.0.0.1', '127.0.0.1:', '127.0.0.1:abc', '127.0.0.1:65536', '127.0.0.1:-1', '127.0.0.1:1e3',
                      'example.com:80', '[::1', '256.0.0.1:1', '127.0.0.1:0x50', 'http://127.0.0.1:1'],
             data: [''],

@@ -131,6 +131,103 @@ static void test_long_sentences_are_cut(void **state)
     }
 }
 
+static void put(struct fixture *f, enum logger_format format, const struct logger_field *fields,
+                size_t count)
+{
+    f->logger.format = format;
+    logger_fields(&f->logger, LOGGER_INFO, "did", fields, count);
+    written(f);
+}
+
+/* Fields are members of the JSON object, and key=value in text; numbers keep their decimals. */
+static void test_fields(void **state)
+{
+    static const struct logger_field fields[] = {
+        {.key = "path", .text = {"/a?%20", 6}},
+        {.key = "odd", .text = {"a \"b\" \\", 7}},
+        {.key = "none", .text = {"", 0}},
+        {.key = "count", .number = UINT64_MAX},
+        {.key = "ms", .number = 1007, .decimals = 3},
+        {.key = "s", .number = 7, .decimals = 6},
+    };
+    struct fixture *f = *state;
+
+    put(f, LOGGER_TEXT, fields, ARRAY_COUNT(fields));
+    assert_string_equal(f->text + 24, " info  did path=/a?%20 odd=\"a \\\"b\\\" \\\\\" none=\"\" "
+                                      "count=18446744073709551615 ms=1.007 s=0.000007\n");
+    put(f, LOGGER_JSON, fields, ARRAY_COUNT(fields));
+    assert_string_equal(strstr(f->text, "\"message\""),
+                        "\"message\":\"did\",\"path\":\"/a?%20\",\"odd\":\"a \\\"b\\\" \\\\\","
+                        "\"none\":\"\",\"count\":18446744073709551615,\"ms\":1.007,"
+                        "\"s\":0.000007}\n");
+}
+
+/* What a client sent can neither end the line nor speak to the terminal; letters stay readable. */
+static void test_fields_are_escaped(void **state)
+{
+    static const struct {
+        const char *sent;
+        const char *shown;
+    } cases[] = {
+        {"a\nb", " k=\"a\\x0ab\"\n"},
+        {"\x1b[2J\x7f", " k=\"\\x1b[2J\\x7f\"\n"},
+        {"gr\xc3\xbcn", " k=\"gr\xc3\xbcn\"\n"},
+        {"\xc2\x9b", " k=\"\\xc2\\x9b\"\n"},
+        {"\xff", " k=\"\\xff\"\n"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        const struct logger_field field = {.key = "k", .text = slice_of(cases[i].sent)};
+
+        put(f, LOGGER_TEXT, &field, 1);
+        assert_string_equal(strstr(f->text, "did") + 3, cases[i].shown);
+        put(f, LOGGER_JSON, &field, 1);
+        assert_ptr_equal(strchr(f->text, '\n'), f->text + strlen(f->text) - 1);
+        assert_true(utf8_valid(slice_of(f->text)));
+    }
+}
+
+/* Texts of any length and number leave one whole line: they are cut, all more the more there is. */
+static void test_long_fields_are_cut(void **state)
+{
+    static const char units[] = {'x', '\n', '\xff', '"'};
+    struct fixture *f = *state;
+    struct logger_field fields[40];
+    char text[3000];
+
+    for (size_t unit = 0; unit < sizeof(units); unit++) {
+        memset(text, units[unit], sizeof(text));
+        for (size_t count = 1; count <= ARRAY_COUNT(fields); count++) {
+            fields[count - 1] = (struct logger_field){.key = "k", .text = {text, sizeof(text)}};
+            for (unsigned format = 0; format < 2; format++) {
+                put(f, format == 0 ? LOGGER_TEXT : LOGGER_JSON, fields, count);
+                size_t len = strlen(f->text);
+
+                assert_in_range(len, 200, LINE_BYTES_MAX - 1);
+                assert_ptr_equal(strchr(f->text, '\n'), f->text + len - 1);
+                assert_non_null(strstr(f->text, "..."));
+            }
+        }
+    }
+}
+
+/* The level can change while a server runs, and says what is worth putting together. */
+static void test_level_changes(void **state)
+{
+    struct fixture *f = *state;
+    const struct logger_field field = {.key = "k", .number = 1};
+
+    logger_set_level(&f->logger, LOGGER_ERROR);
+    assert_false(logger_wants(&f->logger, LOGGER_INFO));
+    logger_fields(&f->logger, LOGGER_INFO, "one", &field, 1);
+    assert_string_equal(written(f), "");
+    logger_set_level(&f->logger, LOGGER_DEBUG);
+    assert_true(logger_wants(&f->logger, LOGGER_DEBUG));
+    logger_fields(&f->logger, LOGGER_DEBUG, "two", &field, 1);
+    assert_string_equal(written(f) + 24, " debug two k=1\n");
+}
+
 static void *write_lines(void *context)
 {
     const struct logger *l = context;
@@ -198,6 +295,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_text_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_json_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_level_is_respected, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_fields, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_fields_are_escaped, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_long_fields_are_cut, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_level_changes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_control_characters_are_replaced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_long_sentences_are_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_threads_do_not_mix_lines, set_up, tear_down),
