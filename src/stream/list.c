@@ -50,13 +50,13 @@ static const struct stream *fresh_of(const struct tree_node *node)
     return container_of(node, struct stream, fresh_node);
 }
 
-/* A name may be fresh more than once: of a stream that went, and of the one that came after it. */
+/* A name may be fresh more than once: the newest stream of it comes first. */
 static int by_name(const struct tree_node *a, const struct tree_node *b)
 {
     const struct stream *x = fresh_of(a);
     const struct stream *y = fresh_of(b);
     int order = slice_compare(stream_name(x), stream_name(y));
-    return order != 0 ? order : (x->id > y->id) - (x->id < y->id);
+    return order != 0 ? order : (x->id < y->id) - (x->id > y->id);
 }
 
 void list_init_fresh(struct engine *e)
@@ -87,31 +87,43 @@ void list_stored(struct stream *s)
     pthread_mutex_unlock(&e->fresh_lock);
 }
 
-static bool behind_last(void *context, const struct tree_node *node)
+/* Whether the stream's name is behind another. */
+static bool is_behind(void *context, const struct tree_node *node)
 {
-    const struct lister *w = context;
-    struct slice name = stream_name(fresh_of(node));
-    return slice_compare(name, w->end->last) > 0 && slice_compare(name, w->query->prefix) >= 0;
+    const struct slice *name = context;
+    return slice_compare(stream_name(fresh_of(node)), *name) > 0;
 }
 
-/* As many as this call may still look at. */
+static bool is_from(void *context, const struct tree_node *node)
+{
+    const struct slice *name = context;
+    return slice_compare(stream_name(fresh_of(node)), *name) >= 0;
+}
+
+/* As many as this call may still look at. Of several of one name the newest alone: those before it
+ * are gone for good, or it could not have been made. */
 static int take_fresh(struct lister *w)
 {
     struct engine *e = w->e;
+    struct slice prefix = w->query->prefix;
+    struct slice last = w->end->last;
     size_t max = looks_max(w) - w->looks;
     w->fresh = malloc((max + 1) * sizeof(w->fresh[0]));
     if (!w->fresh) {
         return ERR_NOMEM;
     }
+    bool begun = slice_compare(last, prefix) >= 0 && last.len > 0;
     pthread_mutex_lock(&e->fresh_lock);
-    struct tree_node *node = tree_find(&e->fresh, behind_last, w);
+    struct tree_node *node = begun ? tree_find(&e->fresh, is_behind, &last)
+                                   : tree_find(&e->fresh, is_from, &prefix);
     while (node && w->fresh_count < max) {
         struct stream *s = container_of(node, struct stream, fresh_node);
-        if (!slice_starts_with(stream_name(s), w->query->prefix)) {
+        struct slice name = stream_name(s);
+        if (!slice_starts_with(name, prefix)) {
             break;
         }
         w->fresh[w->fresh_count++] = stream_ref(s);
-        node = tree_next(&e->fresh, node);
+        node = tree_find(&e->fresh, is_behind, &name);
     }
     pthread_mutex_unlock(&e->fresh_lock);
     return 0;
@@ -135,17 +147,18 @@ static bool may_look(struct lister *w)
     return !w->stopped;
 }
 
-/* One name was looked at; `listed` is NULL when there is nothing to show of it. */
+/* One name was looked at; `listed` is NULL when there is nothing to show of it. In a damaged
+ * catalog names may not ascend: who asks for page after page must come to an end all the same. */
 static int pass(struct lister *w, struct slice name, const struct stream_listed *listed)
 {
-    assert(name.len <= sizeof(w->end->bytes));
     w->looks++;
-    bool again = slice_equal(name, w->end->last); /* shown, or gone when it was looked at */
-    if (!again) {
-        memcpy(w->end->bytes, name.ptr, name.len);
-        w->end->last = (struct slice){w->end->bytes, name.len};
+    if (slice_compare(name, w->end->last) <= 0) {
+        return 0;
     }
-    if (!listed || again) {
+    assert(name.len <= sizeof(w->end->bytes));
+    memcpy(w->end->bytes, name.ptr, name.len);
+    w->end->last = (struct slice){w->end->bytes, name.len};
+    if (!listed) {
         return 0;
     }
     w->shown++;
@@ -162,11 +175,14 @@ static struct stream_expiry expiry_of(uint64_t ttl_seconds, int64_t expires_at_m
     };
 }
 
-/* Fills *ret_listed; whether there is something to show. */
-static bool look_into(struct lister *w, struct stream *s, struct stream_listed *ret_listed)
+/* Fills in how the stream durably is, and whether that is to be shown. False when nothing of it is
+ * durable, or it is only being loaded. */
+static bool look_into(struct lister *w, struct stream *s, struct stream_listed *ret_listed,
+                      bool *ret_live)
 {
     pthread_mutex_lock(&s->lock);
     const struct stream_state *v = view_now(s);
+    bool born = v->life != LIFE_UNBORN;
     bool live = v->life == LIFE_ALIVE && w->now_ms < expiry_deadline(s);
     *ret_listed = (struct stream_listed){
         .name = stream_name(s),
@@ -182,14 +198,8 @@ static bool look_into(struct lister *w, struct stream *s, struct stream_listed *
         ret_listed->content_type = media_text(s->media);
     }
     pthread_mutex_unlock(&s->lock);
-    return live;
-}
-
-static int look_at_stream(struct lister *w, struct stream *s)
-{
-    struct stream_listed listed;
-    bool live = look_into(w, s, &listed);
-    return pass(w, listed.name, live ? &listed : NULL);
+    *ret_live = live;
+    return born;
 }
 
 /* As the stream would be once it is loaded. */
@@ -218,24 +228,6 @@ static int look_at_meta(struct lister *w, const struct stream_meta *m)
     return pass(w, m->name, live ? &listed : NULL);
 }
 
-/* The next fresh one, and those of the same name: one that was deleted and made anew between two
- * checkpoints is there twice, and at most one of them lives. */
-static int look_at_namesakes(struct lister *w)
-{
-    struct slice name = stream_name(w->fresh[w->fresh_at]);
-    struct stream_listed listed;
-    size_t end = w->fresh_at + 1;
-    bool live = false;
-    while (end < w->fresh_count && slice_equal(stream_name(w->fresh[end]), name)) {
-        end++;
-    }
-    for (size_t at = end; !live && at > w->fresh_at;) {
-        live = look_into(w, w->fresh[--at], &listed);
-    }
-    w->fresh_at = end;
-    return pass(w, name, live ? &listed : NULL);
-}
-
 /* Goes over the fresh ones before `name`, or at it too; NULL: all that there are. */
 static int look_at_fresh(struct lister *w, const struct slice *name, bool at_it)
 {
@@ -246,24 +238,33 @@ static int look_at_fresh(struct lister *w, const struct slice *name, bool at_it)
         if (order > 0 || (order == 0 && !at_it) || !may_look(w)) {
             break;
         }
-        code = look_at_namesakes(w);
+        struct stream_listed listed;
+        bool live;
+        w->fresh_at++;
+        (void)look_into(w, s, &listed, &live); /* one that is not born is not live */
+        code = pass(w, listed.name, live ? &listed : NULL);
     }
     return code;
 }
 
+/* One that is being loaded is as the catalog says, like one that is not in memory. */
 static int look_at_stored(struct lister *w, const struct stream_meta *m)
 {
     struct stream *s = table_id(w->e, m->id);
-    if (s) {
-        int code = look_at_stream(w, s);
-        stream_unref(s);
-        return code;
-    }
-    if (atomic_load(&w->e->checkpoints) != w->checkpoints) {
+    struct stream_listed listed;
+    bool live;
+    bool born = s && look_into(w, s, &listed, &live);
+    int code = 0;
+    if (born) {
+        code = pass(w, listed.name, live ? &listed : NULL);
+    } else if (atomic_load(&w->e->checkpoints) == w->checkpoints) {
+        code = look_at_meta(w, m);
+    } else {
         w->stale = true;
-        return LIST_ENOUGH;
+        code = LIST_ENOUGH;
     }
-    return look_at_meta(w, m);
+    stream_unref(s);
+    return code;
 }
 
 static int visit(void *context, const struct stream_meta *m)

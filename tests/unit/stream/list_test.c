@@ -7,6 +7,9 @@
 #undef calloc
 #undef realloc
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "unit/stream/rig.h"
 
 #define TEXT "text/plain"
@@ -157,6 +160,25 @@ static void names_are_used_again(void **state)
     expect("a:7 ");
 }
 
+/* However often a name was used since the last checkpoint, it is looked at once. */
+static void a_name_is_looked_at_once(void **state)
+{
+    (void)state;
+    struct engine_list_end end;
+    struct buf out;
+    const struct engine_list_query q = {.limit = 1};
+    for (unsigned i = 0; i < LIST_LOOKS_EXTRA + 10; i++) {
+        assert_int_equal(rig_put(&rig, "a", TEXT, ""), 0);
+        assert_int_equal(rig_delete(&rig, "a"), 0);
+    }
+    assert_int_equal(rig_put(&rig, "a", TEXT, "new"), 0);
+    buf_init(&out, KIB);
+    assert_int_equal(engine_list(rig.engine, &q, add_text, &out, &end), 0);
+    assert_false(end.more);
+    assert_true(slice_equal(buf_slice(&out), SLICE("a:3 ")));
+    buf_finish(&out);
+}
+
 /* Forks say where they begin; a source that is deleted and kept for them is left out. */
 static void forks_and_their_sources(void **state)
 {
@@ -275,6 +297,27 @@ static void saved_meanwhile(void **state)
     rig.engine->store->ops = real_ops;
 }
 
+/* A stream that is just being loaded is in memory, and nothing is known of it yet: it is shown as
+ * the catalog has it. */
+static void one_that_is_loading(void **state)
+{
+    (void)state;
+    stream_id id;
+    struct stream *s;
+    struct store *store = rig.engine->store;
+    assert_int_equal(rig_put(&rig, "a", TEXT, "12"), 0);
+    checkpoint();
+    evict();
+    assert_int_equal(store->ops->find(store, SLICE("a"), &id), 0);
+    assert_int_equal(table_adopt(rig.engine, SLICE("a"), &s), 0);
+    assert_int_equal(table_list(rig.engine, s, id), 0);
+    expect("a:2 ");
+    table_unlist(rig.engine, s);
+    table_absent(rig.engine, s, ERR_NOTFOUND);
+    stream_unref(s);
+    expect("a:2 ");
+}
+
 /* A call that meets only what it must not show ends all the same, and says where to go on. */
 static void the_work_of_a_call_is_bounded(void **state)
 {
@@ -345,6 +388,166 @@ static void the_caller_ends_it(void **state)
     assert_false(end.more);
 }
 
+/* ------------------------------------------------------------------------------------ threads */
+
+#define KEPT   16u
+#define ROUNDS 150u
+
+/* A server in little: its own loop, a pool, and a store with all threads. */
+static struct {
+    struct engine *engine;
+    struct engine_worker *worker;
+    pthread_mutex_t lock;
+    pthread_cond_t filled;
+    struct list queue;
+    _Atomic uint64_t acked[KEPT]; /* bytes that each kept stream was said to have */
+    _Atomic bool over;
+} busy;
+
+static void post_to_queue(void *context, struct task *task)
+{
+    (void)context;
+    pthread_mutex_lock(&busy.lock);
+    list_append(&busy.queue, &task->link);
+    pthread_cond_signal(&busy.filled);
+    pthread_mutex_unlock(&busy.lock);
+}
+
+static void run_one_task(void)
+{
+    pthread_mutex_lock(&busy.lock);
+    while (list_empty(&busy.queue)) {
+        pthread_cond_wait(&busy.filled, &busy.lock);
+    }
+    struct list *first = list_first(&busy.queue);
+    list_remove(first);
+    pthread_mutex_unlock(&busy.lock);
+    struct task *task = container_of(first, struct task, link);
+    task->run(task);
+}
+
+static int run_op(struct stream_op *op)
+{
+    bool done = false;
+    op->done = rig_done;
+    op->context = &done;
+    done = stream_start(busy.worker, op) == 0;
+    while (!done) {
+        run_one_task();
+    }
+    return op->result.code;
+}
+
+static int do_op(enum stream_verb verb, const char *name)
+{
+    struct stream_op op = {.verb = verb, .name = slice_of(name)};
+    if (verb == STREAM_CREATE) {
+        op.create.content_type = slice_of(TEXT);
+    } else if (verb == STREAM_APPEND) {
+        op.append.content_type = slice_of(TEXT);
+        op.append.body = SLICE("some bytes");
+    }
+    return run_op(&op);
+}
+
+/* Some streams grow, others come and go. */
+static void *keep_busy(void *context)
+{
+    (void)context;
+    char name[16];
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = round % 3; i < KEPT; i += 3) {
+            (void)snprintf(name, sizeof(name), "kept/%02u", i);
+            assert_int_equal(do_op(STREAM_APPEND, name), 0);
+            atomic_fetch_add(&busy.acked[i], 10);
+        }
+        (void)snprintf(name, sizeof(name), "go/%u", round % 7);
+        assert_int_equal(do_op(STREAM_CREATE, name), 0);
+        assert_int_equal(do_op(STREAM_DELETE, name), 0);
+    }
+    atomic_store(&busy.over, true);
+    return NULL;
+}
+
+struct kept_seen {
+    uint64_t next[KEPT];
+    unsigned count;
+};
+
+static int see_kept(void *context, const struct stream_listed *l)
+{
+    struct kept_seen *seen = context;
+    if (slice_starts_with(l->name, SLICE("kept/"))) {
+        assert_int_equal(strtoul(l->name.ptr + 5, NULL, 10), seen->count);
+        seen->next[seen->count++] = l->next;
+    }
+    return 0;
+}
+
+static void look_once(void)
+{
+    uint64_t before[KEPT];
+    struct kept_seen seen = {.count = 0};
+    struct engine_list_end end = {0};
+    struct engine_list_query q = {.limit = 5};
+    for (unsigned i = 0; i < KEPT; i++) {
+        before[i] = atomic_load(&busy.acked[i]);
+    }
+    do {
+        q.after = end.last;
+        assert_int_equal(engine_list(busy.engine, &q, see_kept, &seen, &end), 0);
+    } while (end.more);
+    assert_int_equal(seen.count, KEPT);
+    for (unsigned i = 0; i < KEPT; i++) {
+        assert_true(seen.next[i] >= before[i]);
+    }
+}
+
+/* With all threads, checkpoints and evictions as fast as they can: no list misses a stream that was
+ * there all the time, or shows less of it than was acknowledged before. */
+static void lists_beside_everything_else(void **state)
+{
+    (void)state;
+    struct engine_config config = rig.config;
+    struct sys sys;
+    struct store_report report;
+    struct errmsg msg;
+    pthread_t thread;
+    char name[16];
+    char dir[80];
+    (void)snprintf(dir, sizeof(dir), "%s/busy", rig.dir);
+    sys_posix_init(&sys);
+    assert_int_equal(pool_create(2, &config.pool), 0);
+    config.store.dir = dir;
+    config.store.sys = &sys;
+    config.store.threads = true;
+    config.store.checkpoint_bytes = 2048;
+    config.idle_ms = 1;
+    config.sweep_interval_ms = 1;
+    pthread_mutex_init(&busy.lock, NULL);
+    pthread_cond_init(&busy.filled, NULL);
+    list_init(&busy.queue);
+    assert_int_equal(engine_open(&config, &busy.engine, &report, &msg), 0);
+    assert_int_equal(engine_attach(busy.engine, post_to_queue, NULL, &busy.worker), 0);
+    for (unsigned i = 0; i < KEPT; i++) {
+        (void)snprintf(name, sizeof(name), "kept/%02u", i);
+        assert_int_equal(do_op(STREAM_CREATE, name), 0);
+    }
+    assert_int_equal(pthread_create(&thread, NULL, keep_busy, NULL), 0);
+    struct store *store = busy.engine->store;
+    while (!atomic_load(&busy.over)) {
+        look_once();
+        assert_int_equal(store->ops->checkpoint(store), 0);
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    look_once();
+    engine_detach(busy.worker);
+    assert_int_equal(engine_close(busy.engine, false), 0);
+    pool_destroy(config.pool);
+    pthread_cond_destroy(&busy.filled);
+    pthread_mutex_destroy(&busy.lock);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 int main(void)
@@ -353,12 +556,15 @@ int main(void)
         TEST(names_in_order),
         TEST(only_what_is_durable),
         TEST(names_are_used_again),
+        TEST(a_name_is_looked_at_once),
         TEST(forks_and_their_sources),
         TEST(expired_ones_are_left_out),
         TEST(saved_meanwhile),
+        TEST(one_that_is_loading),
         TEST(the_work_of_a_call_is_bounded),
         TEST(refusals),
         TEST(the_caller_ends_it),
+        TEST(lists_beside_everything_else),
     };
     return UNIT_RUN(tests);
 }
