@@ -227,6 +227,7 @@ static void looked(struct exchange *x)
     if (x->op.result.code != 0) {
         /* It is too late for a status: the connection ends without the last chunk, as for any
          * answer that could not be completed. */
+        tally_error(&x->worker->tally, x->op.result.code);
         session_drop(x->session);
         return;
     }
