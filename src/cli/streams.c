@@ -38,6 +38,7 @@ struct settings {
     uint64_t log_format; /* an enum logger_format, likewise */
     uint64_t log_level;  /* an enum logger_level, likewise */
     uint64_t insecure;
+    uint64_t webhooks_allow_loopback;
     uint64_t print_config;
     uint64_t workers;     /* 0: as many as there are cores */
     uint64_t connections; /* 0: what the descriptors allow */
@@ -71,8 +72,12 @@ static const struct flag flags[] = {
      FLAG_TEXT, AT(secret_file), 0, 0},
     {"insecure", NULL, NULL, "listen beyond loopback without a secret", NULL, FLAG_SWITCH,
      AT(insecure), 0, 0},
-    {"public-url", "URL", NULL, "what Location begins with (default: the Host of the request)",
+    {"public-url", "URL", NULL,
+     "what URLs to this server begin with (default: Host, for webhooks the address listened on)",
      NULL, FLAG_TEXT, AT(public_url), 0, 0},
+    {"webhooks-allow-loopback", NULL, NULL,
+     "let webhooks go to this machine, also by http: for development", NULL, FLAG_SWITCH,
+     AT(webhooks_allow_loopback), 0, 0},
     {"long-poll-timeout", "TIME", "30s", "a long-poll without data ends after this", NULL,
      FLAG_DURATION, AT(long_poll_timeout_ms), 1, 3600 * 1000},
     {"sse-lifetime", "TIME", "60s", "an SSE connection ends cleanly after about this", NULL,
@@ -281,6 +286,7 @@ static void fill(const struct settings *settings, int log_fd, struct serve_confi
     config->durability = (enum durability)settings->durability;
     config->worker_count = settings->workers > 0 ? (unsigned)settings->workers : cores();
     config->cors_origin = settings->cors_origin;
+    config->webhooks_allow_loopback = settings->webhooks_allow_loopback != 0;
     config->long_poll_timeout_ms = settings->long_poll_timeout_ms;
     config->sse_lifetime_ms = settings->sse_lifetime_ms;
     config->sse_heartbeat_ms = settings->sse_heartbeat_ms;

@@ -29,7 +29,8 @@ struct serve_config {
     const char *data_dir;            /* --data */
     enum durability durability;      /* --durability */
     unsigned worker_count;           /* threads, each with its own event loop; at least 1 */
-    const char *public_url;          /* what Location begins with; empty: taken from Host */
+    const char *public_url;          /* URLs begin so; empty: Host, or the address */
+    bool webhooks_allow_loopback;    /* --webhooks-allow-loopback */
     const char *cors_origin;         /* Access-Control-Allow-Origin */
     uint64_t long_poll_timeout_ms;   /* 204 after this long without data */
     uint64_t sse_lifetime_ms;        /* a connection ends cleanly after about this long */

@@ -104,7 +104,9 @@ void control_begin(struct exchange *x, struct slice path, struct slice query)
         answer_method(x, resource);
     } else if (resource == CONTROL_LISTING) {
         control_list_begin(x, query);
+    } else if (resource == CONTROL_JWKS) {
+        control_jwks_answer(x);
     } else {
-        problem_answer(x, 503, SLICE("subscriptions are not served yet"));
+        control_subscription_begin(x);
     }
 }

@@ -24,6 +24,9 @@ void control_begin(struct exchange *x, struct slice path, struct slice query);
 /* Accepts NULL. */
 void control_destroy(struct control *c);
 
+/* The public keys of webhooks. */
+void control_jwks_answer(struct exchange *x);
+
 /* Requests for one subscription. */
 void control_subscription_begin(struct exchange *x);
 

@@ -157,9 +157,9 @@ static int parse_subscription(struct slice rest, char *memory, struct control_ro
         route->resource = resource;
     } else if (resource == CONTROL_MEMBERS && rest.len > 0) {
         route->resource = CONTROL_MEMBER;
-        code = decode(rest, &memory, &route->path, msg);
+        route->path = rest;
     }
-    return code;
+    return 0;
 }
 
 int control_route_parse(struct slice path, char *memory, struct control_route *ret_route,

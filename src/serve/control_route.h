@@ -8,6 +8,8 @@
 #include "base/slice.h"
 #include "http/status.h"
 
+#define CONTROL_ROOT "/v1/stream/__ds"
+
 enum control_resource {
     CONTROL_NOTHING,      /* a path that names none of these */
     CONTROL_JWKS,         /* /jwks.json */
@@ -25,15 +27,15 @@ enum control_resource {
 struct control_route {
     enum control_resource resource;
     struct slice id;   /* of the subscription, decoded; where there is one */
-    struct slice path; /* CONTROL_MEMBER: the stream's, decoded once, as a JSON body would say it */
+    struct slice path; /* CONTROL_MEMBER: the stream's, as it stands in the request */
 };
 
 /* Whether `path`, that of a request, lies in the reserved part of the streams. */
 bool control_is_path(struct slice path);
 
-/* Reads `path`, for which control_is_path holds. The slices of *ret_route borrow from `memory`,
- * which has room for path.len bytes. 0, also for CONTROL_NOTHING; ERR_INVALID with a sentence for
- * broken escapes and for ids that none may have. */
+/* Reads `path`, for which control_is_path holds. The slices of *ret_route borrow from it and
+ * from `memory`, which has room for path.len bytes. 0, also for CONTROL_NOTHING; ERR_INVALID with a
+ * sentence for broken escapes and for ids that none may have. */
 int control_route_parse(struct slice path, char *memory, struct control_route *ret_route,
                         struct errmsg *msg) MUST_USE;
 

@@ -5,6 +5,7 @@
 
 #include "base/pool.h"
 #include "log/sys.h"
+#include "serve/control_service.h"
 #include "serve/door.h"
 #include "serve/notify.h"
 #include "serve/reply.h"
@@ -348,6 +349,7 @@ static int serve(struct server *server, struct worker *workers, const sigset_t *
     notify_send("STOPPING=1");
     logger_line(&config->logger, LOGGER_INFO, "%s: draining",
                 number == SIGINT ? "SIGINT" : "SIGTERM");
+    control_service_stop(server);
     drain(workers, config->worker_count);
     door_close(door);
     return 0;
@@ -402,10 +404,14 @@ int server_run(const struct serve_config *config, FILE *ready, struct errmsg *ms
     if (code == 0) {
         set_limits(&server);
         code = init_workers(&server, workers, config->worker_count, msg);
+        if (code == 0) {
+            code = control_service_open(&server, &sys, &workers[0], msg);
+        }
         bool served = code == 0;
 
         if (served) {
             code = serve(&server, workers, &signals, ready, msg);
+            control_service_close(&server);
         }
         for (unsigned i = 0; i < config->worker_count; i++) {
             worker_detach(&workers[i]);

@@ -17,23 +17,30 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct keys;
+struct subscriptions;
+struct webhook;
+
 struct server {
     const struct serve_config *config;
     struct tunables tunables;
     struct engine *engine;
     struct pool *pool;
-    struct buf common;               /* the headers that every answer has, ready to be copied */
-    struct slice cache_control;      /* of catch-up pages */
-    uint64_t etag_salt;              /* see etag_format */
-    struct conn_config conn;         /* for every connection */
-    atomic_uint_fast64_t body_bytes; /* reserved for unfinished request bodies */
-    uint64_t body_bytes_total_max;   /* above it 503 */
-    atomic_uint connections;         /* open */
-    atomic_uint_fast64_t waiters;    /* live readers, whether they sleep or are being fed */
-    struct rate requests;            /* 429 above */
-    struct rate body_bytes_in;       /* likewise */
-    struct worker *workers;          /* config->worker_count of them */
-    uint64_t started_ms;             /* since 1970 UTC */
+    struct keys *keys;                   /* see control_service.h, as the next two */
+    struct webhook *webhook;             /* sends them */
+    struct subscriptions *subscriptions; /* owns all of them */
+    struct buf common;                   /* the headers that every answer has, ready to be copied */
+    struct slice cache_control;          /* of catch-up pages */
+    uint64_t etag_salt;                  /* see etag_format */
+    struct conn_config conn;             /* for every connection */
+    atomic_uint_fast64_t body_bytes;     /* reserved for unfinished request bodies */
+    uint64_t body_bytes_total_max;       /* above it 503 */
+    atomic_uint connections;             /* open */
+    atomic_uint_fast64_t waiters;        /* live readers, whether they sleep or are being fed */
+    struct rate requests;                /* 429 above */
+    struct rate body_bytes_in;           /* likewise */
+    struct worker *workers;              /* config->worker_count of them */
+    uint64_t started_ms;                 /* since 1970 UTC */
 };
 
 /* The settings that may change, as of now. */

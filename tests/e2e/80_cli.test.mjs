@@ -32,7 +32,7 @@ describe('L20, R23: flags', { timeout: 300_000 }, () => {
             assert.match(stdout, /streams/);
         }
         const help = (await run(['streams', '--help'])).stdout;
-        for (const flag of ['listen', 'data', 'durability', 'workers', 'secret-file', 'public-url', 'long-poll-timeout', 'sse-lifetime',
+        for (const flag of ['listen', 'data', 'durability', 'workers', 'secret-file', 'public-url', 'webhooks-allow-loopback', 'long-poll-timeout', 'sse-lifetime',
                             'sse-heartbeat', 'read-page', 'max-body', 'max-connections', 'max-streams', 'max-bytes', 'max-request-rate', 'max-write-rate',
                             'max-waiters', 'wal-segment', 'checkpoint-bytes',
                             'checkpoint-interval', 'cors-origin', 'log-format', 'log-level', 'insecure']) {
