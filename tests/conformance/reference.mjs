@@ -23,6 +23,7 @@ const server = new DurableStreamTestServer({
   host,
   port: Number(port),
   dataDir: values.data,
+  webhooks: true,
   longPollTimeout: Number.parseFloat(values["long-poll-timeout"]) * 1000,
 })
 console.log(`listening on ${await server.start()}`)

@@ -1,5 +1,6 @@
-// Starts and stops the server under test: the program named by ARBE_BIN, on a port of its own choosing, with a fresh
-// data directory and the extra flags of ARBE_FLAGS (separated by spaces). Its output is shown if it stops badly.
+// Starts and stops the server under test: the program named by ARBE_BIN, on a port of its own choosing, with the extra
+// flags of ARBE_FLAGS (separated by spaces) and a data directory of the caller's. Its output is shown if it
+// stops badly.
 import { spawn } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -10,10 +11,17 @@ const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..")
 const START_MS = 20_000
 const STOP_MS = 20_000
 
-export async function startServer() {
+export async function makeDir() {
+  return await mkdtemp(join(tmpdir(), "arbe-conformance-"))
+}
+
+export async function removeDir(dir) {
+  await rm(dir, { recursive: true, force: true })
+}
+
+export async function startServer(dir) {
   const program = resolve(root, process.env.ARBE_BIN ?? "build/arbe")
   const extra = (process.env.ARBE_FLAGS ?? "").split(/\s+/).filter(Boolean)
-  const dir = await mkdtemp(join(tmpdir(), "arbe-conformance-"))
   const args = ["streams", "--listen", "127.0.0.1:0", "--data", join(dir, "data"), ...extra]
   // The server takes settings from ARBE_ variables; ours are not meant for it.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ARBE_")))
@@ -49,7 +57,6 @@ export async function startServer() {
       const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MS)
       const how = await exited
       clearTimeout(timer)
-      await rm(dir, { recursive: true, force: true })
       return how
     },
   }
