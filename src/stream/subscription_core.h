@@ -36,6 +36,7 @@ struct news {
 struct walk {
     bool wanted;     /* is to begin, once none is under way */
     bool active;     /* under way */
+    bool incomplete; /* the one under way: some of what it found was not told */
     uint32_t number; /* of the newest */
     struct task task;
     struct engine_list_end end;

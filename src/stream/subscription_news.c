@@ -381,9 +381,11 @@ static void walk_ended(struct subscriptions *s)
 {
     s->walk.active = false;
     if (s->walk.code < 0) {
-        s->walk.wanted = true;
+        walk_begin(s);
         job_hold(s);
-        return;
+    }
+    if (s->walk.incomplete) {
+        return; /* what it found did not reach every link: the next one knows what is gone */
     }
     struct map_node *node = NULL;
     while ((node = map_next(&s->by_id, node)) != NULL) {
@@ -416,6 +418,7 @@ static void walk_page(struct task *task)
 static void start(struct subscriptions *s)
 {
     s->walk.wanted = false;
+    s->walk.incomplete = false;
     s->walk.after_len = 0;
     s->walk.number++;
 }
@@ -423,6 +426,7 @@ static void start(struct subscriptions *s)
 void walk_begin(struct subscriptions *s)
 {
     s->walk.wanted = true;
+    s->walk.incomplete = true;
 }
 
 void walk_go(struct subscriptions *s)

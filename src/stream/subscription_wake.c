@@ -102,7 +102,7 @@ static bool lease_ended(const struct subscriptions *s, const struct subscription
     const struct subscription_state *st = &sub->state;
     bool runs = st->phase == SUBSCRIPTION_LEASED ||
                 (st->phase == SUBSCRIPTION_OFFERED && (is_calling(sub) || sub->stale));
-    return runs && sub->lease_due_ms > 0 && core_mono_ms(s) >= sub->lease_due_ms;
+    return runs && core_mono_ms(s) >= sub->lease_due_ms;
 }
 
 /* The worker has processed what it was sent. Cursors that are further already stay. */

@@ -391,11 +391,11 @@ static int enter(struct fakedisk *d, enum fakedisk_call kind, bool changes, cons
 
 static void leave(struct fakedisk *d)
 {
-    if (d->guard) {
-        d->guard(false);
-    }
     if (!d->crashed && d->crash_at != UINT64_MAX && d->counts[CALL_CHANGES] > d->crash_at) {
         crash(d);
+    }
+    if (d->guard) {
+        d->guard(false);
     }
     pthread_mutex_unlock(&d->lock);
 }
