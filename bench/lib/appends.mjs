@@ -16,13 +16,14 @@ async function streamsMake(server) {
     client.close();
 }
 
-// One turn of one server, with a new data directory.
-async function turn(servers, name, connections, seconds) {
+// One turn of one server, with a new data directory; `prepare` is called with it first.
+export async function turn(servers, name, connections, seconds, prepare = async () => {}) {
     const server = await servers[name]();
     try {
         if (name !== 'nginx') {
             await streamsMake(server);
         }
+        await prepare(server);
         const load = { connections, script: 'append.lua', args: [PATH, STREAMS, BODY_BYTES] };
         await wrk(server, server.url, { ...load, seconds: WARM_UP_S });
         return await wrk(server, server.url, { ...load, seconds });

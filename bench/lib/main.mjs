@@ -11,8 +11,10 @@ import { UsageError, readOptions, usage } from './options.mjs';
 import { fanoutBuild } from './programs.mjs';
 import { json, text } from './report.mjs';
 import { Servers } from './servers.mjs';
+import { subscriptions } from './subscriptions.mjs';
 
-const MEASURES = { a: appends, b: catchup, c: live, d: idle, e: footprint, f: connections };
+const MEASURES = { a: appends, b: catchup, c: live, d: idle, e: footprint, f: connections,
+    g: subscriptions };
 
 function arbeVersion(file) {
     return existsSync(file)
