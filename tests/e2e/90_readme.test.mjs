@@ -1,4 +1,4 @@
-// The README is a test: every sh block of its tour runs, in order, against a fresh server, and prints what the
+// The README is a test: every sh block of its tours runs, in order, against a fresh server, and prints what the
 // text block after it shows. In an expected line … stands for anything; a line that is only … for any lines.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
@@ -8,15 +8,15 @@ import { promisify } from 'node:util';
 import { startServer } from './lib/server.mjs';
 
 const README = new URL('../../README.md', import.meta.url);
-const TOUR = 'A tour of one minute';
+const TOURS = ['A tour of one minute', 'Waking a worker'];
 const ADDRESS = '127.0.0.1:4437';
 const FOLLOWS = /live=(sse|long-poll)/;
 const WAIT_MS = 20_000;
 
-// The tour as a list of { command, expected }, expected being undefined where the README shows no output.
-function stepsOf(markdown) {
-    const section = markdown.split(/^## /m).find((one) => one.startsWith(TOUR));
-    assert.ok(section, `README.md has a section "${TOUR}"`);
+// A tour as a list of { command, expected }, expected being undefined where the README shows no output.
+function stepsOf(markdown, tour) {
+    const section = markdown.split(/^## /m).find((one) => one.startsWith(tour));
+    assert.ok(section, `README.md has a section "${tour}"`);
     const steps = [];
     for (const [, kind, body] of section.matchAll(/^```(\w+)\n([^]*?)^```$/gm)) {
         if (kind === 'sh') {
@@ -80,15 +80,16 @@ function endGroup(child) {
     }
 }
 
-test('the tour of the README works as it is written', async (t) => {
+test('the tours of the README work as they are written', async (t) => {
     const server = await startServer();
     const followers = [];
     t.after(async () => {
         followers.forEach(({ child }) => endGroup(child));
         await server.dispose();
     });
-    const steps = stepsOf(readFileSync(README, 'utf8'));
-    assert.ok(steps.length >= 8, 'the tour has its steps');
+    const readme = readFileSync(README, 'utf8');
+    const steps = TOURS.flatMap((tour) => stepsOf(readme, tour));
+    assert.ok(steps.length >= 12, 'the tours have their steps');
     for (const { command, expected } of steps) {
         const real = command.replaceAll(ADDRESS, `127.0.0.1:${server.port}`);
         assert.ok(real.includes(`:${server.port}/`), `a command of the tour talks to the server: ${command}`);
@@ -106,5 +107,6 @@ test('the tour of the README works as it is written', async (t) => {
             await Promise.all(followers.map(({ caught }) => caught));
         }
     }
-    assert.equal(followers.length, 2, 'the tour follows by SSE and by long-poll');
+    await Promise.all(followers.map(({ caught }) => caught));
+    assert.equal(followers.length, 3, 'the tours follow by SSE, by long-poll, and for a wake');
 });
