@@ -263,6 +263,285 @@ static void test_trap_10_many_subscriptions(void **state)
     assert_int_equal(call_count, 1);
 }
 
+/* ------------------------------------------------------------------------------------- threads */
+
+#define WRITERS  2
+#define APPENDS  300
+#define FOLLOWED 4
+
+/* A queue of tasks that a thread waits at. */
+struct loop {
+    pthread_mutex_t lock; /* guards the list */
+    pthread_cond_t wake;
+    struct list tasks;
+    struct engine_worker *worker;
+    pthread_t thread;
+    unsigned index;
+    bool done; /* of the operation at hand; the loop's thread */
+};
+
+static void loop_post(void *context, struct task *task)
+{
+    struct loop *l = context;
+    pthread_mutex_lock(&l->lock);
+    list_append(&l->tasks, &task->link);
+    pthread_cond_signal(&l->wake);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static struct task *loop_take(struct loop *l, bool wait)
+{
+    pthread_mutex_lock(&l->lock);
+    while (wait && list_empty(&l->tasks)) {
+        pthread_cond_wait(&l->wake, &l->lock);
+    }
+    struct list *first = list_first(&l->tasks);
+    if (first) {
+        list_remove(first);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return first ? container_of(first, struct task, link) : NULL;
+}
+
+static void loop_init(struct loop *l, unsigned index)
+{
+    *l = (struct loop){.index = index};
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->wake, NULL);
+    list_init(&l->tasks);
+    assert_int_equal(engine_attach(rig.engine, loop_post, l, &l->worker), 0);
+}
+
+static void loop_finish(struct loop *l)
+{
+    struct task *task;
+    while ((task = loop_take(l, false)) != NULL) {
+        task->run(task);
+    }
+    engine_detach(l->worker);
+    pthread_mutex_destroy(&l->lock);
+    pthread_cond_destroy(&l->wake);
+}
+
+static void loop_wait(struct loop *l)
+{
+    while (!l->done) {
+        struct task *task = loop_take(l, true);
+        task->run(task);
+    }
+}
+
+static void stream_op_done(struct stream_op *op)
+{
+    ((struct loop *)op->context)->done = true;
+}
+
+static void sub_op_done(struct subscription_op *op)
+{
+    ((struct loop *)op->context)->done = true;
+}
+
+static int loop_stream(struct loop *l, struct stream_op *op)
+{
+    l->done = false;
+    op->done = stream_op_done;
+    op->context = l;
+    if (stream_start(l->worker, op) == STREAM_PENDING) {
+        loop_wait(l);
+    }
+    return op->result.code;
+}
+
+/* The answer is in op->answer, the caller's to finish. */
+static int loop_ask(struct loop *l, struct subscription_op *op, enum subscription_verb verb,
+                    const char *id, const char *body)
+{
+    *op = (struct subscription_op){.verb = verb,
+                                   .id = slice_of(id),
+                                   .body = slice_of(body),
+                                   .path = SLICE("events/0"),
+                                   .post = loop_post,
+                                   .post_context = l,
+                                   .done = sub_op_done,
+                                   .context = l};
+    l->done = false;
+    subscription_start(subs, op);
+    loop_wait(l);
+    return op->status;
+}
+
+static void *writer_main(void *context)
+{
+    struct loop *l = context;
+    for (unsigned n = 0; n < APPENDS; n++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), n % 8 == 7 ? "elsewhere/%u" : "events/%u", n % FOLLOWED);
+        struct stream_op op = {.verb = n < 2 * FOLLOWED ? STREAM_CREATE : STREAM_APPEND,
+                               .name = slice_of(name)};
+        if (op.verb == STREAM_CREATE) {
+            op.create.content_type = SLICE(JSON);
+            op.create.body = SLICE("[1]");
+        } else {
+            op.append.content_type = SLICE(JSON);
+            op.append.body = SLICE("[2]");
+        }
+        (void)loop_stream(l, &op); /* some streams of that name come from the other writer */
+        if (n % 100 == 99) {
+            op = (struct stream_op){.verb = STREAM_DELETE, .name = SLICE("events/0")};
+            (void)loop_stream(l, &op);
+            op = (struct stream_op){.verb = STREAM_CREATE, .name = SLICE("events/0")};
+            op.create.content_type = SLICE(JSON);
+            (void)loop_stream(l, &op);
+        }
+    }
+    return NULL;
+}
+
+/* Makes, changes, asks and deletes, and works for pull-wake. */
+static void *user_main(void *context)
+{
+    struct loop *l = context;
+    static const struct {
+        enum subscription_verb verb;
+        const char *body;
+    } asks[] = {
+        {SUBSCRIPTION_PUT, PULL("**", "")},
+        {SUBSCRIPTION_GET, ""},
+        {SUBSCRIPTION_LINK, "{\"streams\":[\"events/0\",\"none\"]}"},
+        {SUBSCRIPTION_CLAIM, "{\"worker\":\"one\"}"},
+        {SUBSCRIPTION_UNLINK, ""},
+        {SUBSCRIPTION_DELETE, ""},
+    };
+    for (unsigned n = 0; n < APPENDS; n++) {
+        struct subscription_op op;
+        size_t which = n % ARRAY_COUNT(asks);
+        int status = loop_ask(l, &op, asks[which].verb, "user", asks[which].body);
+        assert_true(status < 500);
+        buf_finish(&op.answer);
+        struct subscriptions_stats stats;
+        subscriptions_get_stats(subs, &stats);
+        assert_in_range(stats.subscriptions, 1, 2);
+    }
+    return NULL;
+}
+
+/* Webhooks go out on a thread of their own. */
+static struct loop sender;
+static _Atomic bool sender_ends;
+
+static void send_webhook(struct task *task)
+{
+    struct subscription_delivery *d = container_of(task, struct subscription_delivery, task);
+    subscriptions_delivered(subs, d, 200, SLICE("{\"done\":true}"));
+}
+
+static void deliver_to_sender(void *context, struct subscription_delivery *d)
+{
+    (void)context;
+    d->task.run = send_webhook;
+    loop_post(&sender, &d->task);
+}
+
+static void end_sender(struct task *task)
+{
+    (void)task;
+    atomic_store(&sender_ends, true);
+}
+
+static void *sender_main(void *context)
+{
+    struct loop *l = context;
+    while (!atomic_load(&sender_ends)) {
+        struct task *task = loop_take(l, true);
+        task->run(task);
+    }
+    return NULL;
+}
+
+/* Whether everything in events/ is acknowledged, by what the service says. */
+static bool all_acknowledged(struct loop *l)
+{
+    struct subscription_op op;
+    assert_int_equal(loop_ask(l, &op, SUBSCRIPTION_GET, "hook", ""), 200);
+    bool all = true;
+    buf_append_char(&op.answer, '\0');
+    for (unsigned i = 0; i < FOLLOWED; i++) {
+        char text[128];
+        (void)snprintf(text, sizeof(text), "events/%u", i);
+        struct stream_op head = {.verb = STREAM_HEAD, .name = slice_of(text)};
+        if (loop_stream(l, &head) < 0 || head.result.next == 0) {
+            continue;
+        }
+        char token[OFFSET_TOKEN_BYTES + 1] = "";
+        offset_format(token, head.result.next);
+        (void)snprintf(text, sizeof(text),
+                       "\"path\":\"events/%u\",\"link_type\":\"glob\",\"acked_offset\":\"%s\"", i,
+                       token);
+        all = all && strstr(op.answer.ptr, text);
+    }
+    buf_finish(&op.answer);
+    return all;
+}
+
+static void open_threads(void)
+{
+    rig_open(&rig);
+    assert_int_equal(rig_put(&rig, "wake/pool", JSON, ""), 0);
+    rig_detach(&rig, false);
+    pool_destroy(rig.pool);
+    assert_int_equal(pool_create(2, &rig.pool), 0);
+    rig.config.pool = rig.pool;
+    rig.config.store.threads = true;
+    rig.config.store.checkpoint_interval_ms = 20;
+    rig.config.sweep_interval_ms = 5;
+    rig.config.idle_ms = 0;
+    sys_posix_init(&rig.sys);
+    struct errmsg msg;
+    struct store_report report;
+    assert_int_equal(engine_open(&rig.config, &rig.engine, &report, &msg), 0);
+    struct subscriptions_config config = sub_config();
+    config.deliver = deliver_to_sender;
+    assert_int_equal(subscriptions_open(&config, &subs, &msg), 0);
+}
+
+/* Writers, a user, a sender, the service and the store, each on its thread: no append is
+ * forgotten, and all of it ends. */
+static void test_threads(void **state)
+{
+    (void)state;
+    struct loop loops[WRITERS + 1];
+    open_threads();
+    loop_init(&sender, 0);
+    assert_int_equal(pthread_create(&sender.thread, NULL, sender_main, &sender), 0);
+    for (unsigned i = 0; i <= WRITERS; i++) {
+        loop_init(&loops[i], i);
+    }
+    struct subscription_op op;
+    assert_int_equal(loop_ask(&loops[0], &op, SUBSCRIPTION_PUT, "hook", HOOK("events/*", "")), 201);
+    buf_finish(&op.answer);
+    for (unsigned i = 0; i <= WRITERS; i++) {
+        assert_int_equal(pthread_create(&loops[i].thread, NULL,
+                                        i < WRITERS ? writer_main : user_main, &loops[i]),
+                         0);
+    }
+    for (unsigned i = 0; i <= WRITERS; i++) {
+        assert_int_equal(pthread_join(loops[i].thread, NULL), 0);
+    }
+    while (!all_acknowledged(&loops[0])) {
+    }
+    subscriptions_close(subs);
+    struct task end = {.run = end_sender};
+    loop_post(&sender, &end);
+    assert_int_equal(pthread_join(sender.thread, NULL), 0);
+    for (unsigned i = 0; i <= WRITERS; i++) {
+        loop_finish(&loops[i]);
+    }
+    loop_finish(&sender);
+    assert_int_equal(engine_close(rig.engine, true), 0);
+    pool_destroy(rig.pool);
+    assert_int_equal(nftw(rig.dir, rig_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +556,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_trap_8_recreated_stream, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(test_trap_9_empty_stream, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(test_trap_10_many_subscriptions, open_rig, close_rig),
+        cmocka_unit_test(test_threads),
     };
     return UNIT_RUN(tests);
 }
