@@ -83,6 +83,10 @@
       "Leases that ended by themselves.")                                                         \
     X(LINKS_REFUSED, "arbe_subscription_links_refused_total", "counter",                          \
       "Streams that matched a subscription that was full.")                                       \
+    X(WEBHOOKS, "arbe_webhooks", "gauge",                                                         \
+      "Webhooks at the sender: under way, or waiting for their turn.")                            \
+    X(UNANSWERED, "arbe_webhooks_unanswered_total", "counter",                                    \
+      "Webhooks without an answer, by reason.")                                                   \
     X(STARTED, "process_start_time_seconds", "gauge",                                             \
       "When the process started, in seconds since 1970.")                                         \
     X(CPU, "process_cpu_seconds_total", "counter", "Processor time, user and system.")            \
@@ -259,6 +263,18 @@ static void put_subscriptions(struct exposition *e, const struct subscriptions_s
     put(e, METRIC_LINKS_REFUSED, s->links_refused);
 }
 
+static void put_webhooks(struct exposition *e, const struct webhook_stats *s)
+{
+    begin(e, METRIC_WEBHOOKS);
+    exposition_labelled(e, s->under_way, "state=\"active\"");
+    exposition_labelled(e, s->queued, "state=\"waiting\"");
+    begin(e, METRIC_UNANSWERED);
+    exposition_labelled(e, s->refused, "reason=\"address\"");
+    exposition_labelled(e, s->timed_out, "reason=\"timeout\"");
+    exposition_labelled(e, s->failed, "reason=\"failed\"");
+    exposition_labelled(e, s->aborted, "reason=\"stopping\"");
+}
+
 static void put_process(struct exposition *e, const struct metrics *m)
 {
     begin(e, METRIC_STARTED);
@@ -283,5 +299,6 @@ void metrics_format(struct buf *out, const struct metrics *m)
     put_store(&e, m);
     put_budgets(&e, m);
     put_subscriptions(&e, &m->subscriptions);
+    put_webhooks(&e, &m->webhooks);
     put_process(&e, m);
 }

@@ -7,6 +7,7 @@
 #include "serve/exposition.h"
 #include "serve/process.h"
 #include "serve/tally.h"
+#include "serve/webhook.h"
 #include "stream/engine.h"
 #include "stream/subscriptions.h"
 
@@ -16,6 +17,7 @@ struct metrics {
     struct engine_stats engine;
     struct store_health health;
     struct subscriptions_stats subscriptions;
+    struct webhook_stats webhooks;
     struct process_stats process;
     uint64_t connections;     /* open */
     uint64_t connections_max; /* above it they are refused */

@@ -72,6 +72,7 @@ static void gather(const struct server *server, struct metrics *m)
     engine_get_stats(server->engine, &m->engine);
     engine_get_health(server->engine, &m->health);
     subscriptions_get_stats(server->subscriptions, &m->subscriptions);
+    webhook_get_stats(server->webhook, &m->webhooks);
     process_read(&m->process);
 }
 

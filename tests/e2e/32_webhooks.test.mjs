@@ -6,7 +6,7 @@ import { createHash, createPublicKey, verify } from 'node:crypto';
 import { chmodSync, chownSync, existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { describe, test } from 'node:test';
-import { uniqueName } from './lib/http.mjs';
+import { request, uniqueName } from './lib/http.mjs';
 import { run, serverFor, tempDir } from './lib/server.mjs';
 import { LONG_LEASE_MS, Receiver, Subscription, assertError, assertStatus, control, jsonStream } from './lib/subscriptions.mjs';
 import { eventually, rounds } from './lib/wait.mjs';
@@ -27,6 +27,14 @@ async function subscribe(server, url) {
 const statusOf = async (subscription) => (await subscription.read()).status;
 const failed = (subscription) => eventually('the delivery failed', async () => (await statusOf(subscription)) === 'failed');
 const active = (subscription) => eventually('the delivery went through', async () => (await statusOf(subscription)) === 'active');
+
+// One sample of /metrics.
+async function metric(server, name) {
+    const lines = assertStatus(await request(server.base, 'GET', '/metrics'), 200).text.split('\n');
+    const line = lines.find((one) => one.startsWith(`${name} `));
+    assert.ok(line, `${name} is told`);
+    return Number(line.split(' ')[1]);
+}
 
 async function jwksOf(server) {
     const reply = assertStatus(await control(server, 'GET', '/jwks.json'), 200);
@@ -104,6 +112,7 @@ describe('whom it calls', () => {
         await stream.create({}, '[1]');
         await failed(subscription);
         assert.equal(receiver.deliveries.length, 0);
+        assert.ok(await metric(server, 'arbe_webhooks_unanswered_total{reason="address"}') > 0);
         await server.restart([LOOPBACK]);
         await receiver.next();
     });
@@ -137,6 +146,8 @@ describe('what it takes from a receiver', () => {
         await jsonStream(server, `${name}/a`).create({}, '[1]');
         await eventually('the slow receiver is busy', () => slow.deliveries.length >= Math.min(16, rounds(60)));
         assert.ok(slow.deliveries.length <= 16, 'and has no more than its share');
+        assert.equal(await metric(server, 'arbe_webhooks{state="active"}'), Math.min(16, rounds(60)));
+        assert.equal(await metric(server, 'arbe_webhooks{state="waiting"}'), Math.max(0, rounds(60) - 16));
         await stream.create({}, '[1]');
         for (let i = 0; i < rounds(20); i++) {
             await quick.next();
