@@ -155,6 +155,11 @@ void dir_access_log_done(struct dir_access *a)
     note_answer(a, "log done\n");
 }
 
+void dir_access_catalog_done(struct dir_access *a)
+{
+    note_answer(a, "catalog done\n");
+}
+
 bool dir_access_lost(struct dir_access *a, struct errmsg *msg)
 {
     note_answer(a, "keep\n");

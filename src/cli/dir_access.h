@@ -28,6 +28,9 @@ void dir_access_keep(struct dir_access *a);
 /* What stands in the log was copied; it need not be held any longer. */
 void dir_access_log_done(struct dir_access *a);
 
+/* The same for the catalog. */
+void dir_access_catalog_done(struct dir_access *a);
+
 /* Whether the server let go before we did, and why: what was read is then worth nothing. */
 bool dir_access_lost(struct dir_access *a, struct errmsg *msg);
 

@@ -46,8 +46,6 @@
 #include "base/limits.h"
 #include "log/walk.h"
 
-#define SEARCH_BYTES (16 * MIB) /* behind damage, for the next whole record */
-
 /* The files of the directory, by name. */
 struct name_list {
     uint64_t *numbers; /* owned */
@@ -357,7 +355,7 @@ static uint64_t damaged_bytes(struct replay_walk *k, log_pos pos)
 static int find_stranded(struct replay_walk *k, log_pos *ret_end)
 {
     log_pos pos = search_start(k, k->r->end);
-    log_pos stop = pos + damaged_bytes(k, pos) + SEARCH_BYTES;
+    log_pos stop = pos + damaged_bytes(k, pos) + WALK_SEARCH_BYTES;
     while (pos < stop && pos + RECORD_FRAME_BYTES <= k->log.limit) {
         struct record record;
         log_pos end = pos + RECORD_ALIGN;
@@ -365,7 +363,7 @@ static int find_stranded(struct replay_walk *k, log_pos *ret_end)
         if (rc == 0) {
             k->r->report.stranded++;
             *ret_end = end;
-            stop = end + SEARCH_BYTES;
+            stop = end + WALK_SEARCH_BYTES;
         } else if (rc != ERR_CORRUPT) {
             return rc;
         }

@@ -41,8 +41,10 @@
 #define NAME_DIGITS            16u
 #define ASIDE_MAX              1000u
 
-static void encode_header(const struct segment_dir *dir, const struct segment *s, uint8_t *out)
+void segment_encode_header(const struct segment_dir *dir, const struct segment *s, void *page)
 {
+    uint8_t *out = page;
+    memset(out, 0, SEGMENT_HEADER_BYTES);
     bytes_put_u64(out, SEGMENT_MAGIC);
     bytes_put_u32(out + 8, SEGMENT_FORMAT_VERSION);
     bytes_put_u32(out + 12, s->generation);
@@ -137,8 +139,8 @@ static int fill(const struct segment_dir *dir, int fd)
 static int put_header(const struct segment_dir *dir, const struct segment *s)
 {
     struct sys *sys = dir->sys;
-    uint8_t page[SEGMENT_HEADER_BYTES] = {0};
-    encode_header(dir, s, page);
+    uint8_t page[SEGMENT_HEADER_BYTES];
+    segment_encode_header(dir, s, page);
     struct iovec iov = {page, sizeof(page)};
     return sys->pwritev(sys->context, s->fd, &iov, 1, 0);
 }

@@ -88,6 +88,10 @@ int segment_set_aside(const struct segment_dir *dir, const char *name) MUST_USE;
 /* Copies the file to such a name, durably; `s` stays in use. ERR_NOSPC, ...: no copy is left. */
 int segment_copy_aside(const struct segment_dir *dir, const struct segment *s) MUST_USE;
 
+/* Writes SEGMENT_HEADER_BYTES bytes: the first page of `s`, of which start, bytes and generation
+ * count. */
+void segment_encode_header(const struct segment_dir *dir, const struct segment *s, void *out);
+
 /* The name of the file that number belongs to, into SEGMENT_PATH_MAX bytes, without the
  * directory. */
 void segment_format_name(uint64_t number, char *out);

@@ -16,7 +16,6 @@
 #include "log/verify_parts.h"
 #include "log/walk.h"
 
-#define SEARCH_BYTES  (16u * MIB) /* behind the end, for whole records; as recovery does */
 #define PROGRESS_STEP MIB
 
 /* Files. */
@@ -262,27 +261,6 @@ static void see_record(struct verify *v, const struct record *r, log_pos end)
 
 /* The walk. */
 
-/* Counts whole records behind the end of a log that nobody writes. 0 or the error of a read. */
-static int count_stranded(struct walk *k, log_pos pos, uint64_t *ret_count)
-{
-    uint64_t count = 0;
-    log_pos stop = pos + SEARCH_BYTES;
-    while (pos < stop && pos + RECORD_FRAME_BYTES <= k->limit) {
-        struct record record;
-        log_pos end = pos + RECORD_ALIGN;
-        int rc = walk_prove(k, pos, &record, &end);
-        if (rc == 0) {
-            count++;
-            stop = end + SEARCH_BYTES;
-        } else if (rc != ERR_CORRUPT) {
-            return rc;
-        }
-        pos = end;
-    }
-    *ret_count = count;
-    return 0;
-}
-
 static void tell_unreadable(struct verify *v, log_pos pos, int rc)
 {
     if (rc == ERR_NOMEM) {
@@ -309,7 +287,7 @@ static void judge_end(struct verify *v, struct walk *k, log_pos pos)
         return;
     }
     uint64_t stranded = 0;
-    int rc = count_stranded(k, pos, &stranded);
+    int rc = walk_count_stranded(k, pos, &stranded);
     const char *head = rc ? NULL : walk_bytes(k, pos, sizeof(zeros));
     rc = rc || head ? rc : walk_error(k);
     if (rc) {

@@ -87,3 +87,23 @@ int walk_prove(struct walk *k, log_pos pos, struct record *ret_record, log_pos *
     *ret_end = pos + walk_padded(total);
     return 0;
 }
+
+int walk_count_stranded(struct walk *k, log_pos pos, uint64_t *ret_count)
+{
+    uint64_t count = 0;
+    log_pos stop = pos + WALK_SEARCH_BYTES;
+    while (pos < stop && pos + RECORD_FRAME_BYTES <= k->limit) {
+        struct record record;
+        log_pos end = pos + RECORD_ALIGN;
+        int rc = walk_prove(k, pos, &record, &end);
+        if (rc == 0) {
+            count++;
+            stop = end + WALK_SEARCH_BYTES;
+        } else if (rc != ERR_CORRUPT) {
+            return rc;
+        }
+        pos = end;
+    }
+    *ret_count = count;
+    return 0;
+}

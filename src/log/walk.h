@@ -37,10 +37,17 @@ int walk_error(const struct walk *k);
  * its end; ERR_CORRUPT when there is none; or the error of a read. */
 int walk_prove(struct walk *k, log_pos pos, struct record *ret_record, log_pos *ret_end) MUST_USE;
 
+/* Counts whole records within WALK_SEARCH_BYTES behind `pos`, where there is none, and behind each
+ * other: the log is damaged there, or the last batch was torn. 0 or the error of a read. */
+int walk_count_stranded(struct walk *k, log_pos pos, uint64_t *ret_count) MUST_USE;
+
 /* `bytes` with the zeros that are written behind them. */
 uint64_t walk_padded(uint64_t bytes);
 
 /* Bytes of the log that are read at once. */
 #define WALK_READ_BYTES (1024u * 1024)
+
+/* How far behind damage whole records are looked for. */
+#define WALK_SEARCH_BYTES (16u * 1024 * 1024)
 
 #endif
