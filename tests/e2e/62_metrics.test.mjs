@@ -10,6 +10,7 @@ import { parseMetrics } from './lib/prometheus.mjs';
 import { Raw, exchange, head } from './lib/raw.mjs';
 import { Server, serverFor, tempDir } from './lib/server.mjs';
 import { Sse } from './lib/sse.mjs';
+import { LONG_LEASE_MS, Receiver, Subscription, WakeReader, acksOf, jsonStream } from './lib/subscriptions.mjs';
 import { eventually, rounds } from './lib/wait.mjs';
 
 async function scrape(server, headers = {}) {
@@ -217,6 +218,44 @@ describe('metrics: known traffic, known numbers', { timeout: 300_000 }, () => {
         assert.equal(count(metrics, 'arbe_log_commit_records'), count(metrics, 'arbe_log_commit_duration_seconds'));
         assert.ok(count(metrics, 'arbe_log_commit_records') < 32 + 32 * each, 'some were shared');
         assert.equal(count(metrics, 'arbe_append_duration_seconds'), 32 * each);
+    });
+
+    test('subscriptions: webhooks and wake events by result, wakes, links, leases', async (t) => {
+        const server = await serverFor(t, ['--webhooks-allow-loopback']);
+        const receiver = await Receiver.open(t, (delivery, index) => {
+            if (index === 0) {
+                delivery.answer('no', 500);
+            } else {
+                delivery.answer({ done: true });
+            }
+        });
+        const hook = new Subscription(server, 'a-hook-that-nobody-is-told');
+        await hook.create({ type: 'webhook', pattern: 'in/*', webhook: { url: receiver.url } });
+        const wake = jsonStream(server, 'wake');
+        await wake.create();
+        const pull = new Subscription(server, 'pull');
+        await pull.create({ type: 'pull-wake', pattern: 'in/*', wake_stream: 'wake', lease_ttl_ms: LONG_LEASE_MS });
+        await jsonStream(server, 'in/a').create({}, '[1]');
+        await new WakeReader(wake).of(pull);
+        const claim = await pull.claimed();
+        let metrics = await eventually('the webhook went through', async () => {
+            const now = await scrape(server);
+            return now.all('arbe_subscription_deliveries_total').ok === 1 && now;
+        });
+        assert.deepEqual(metrics.all('arbe_subscription_deliveries_total'), { ok: 1, failed: 1 });
+        assert.deepEqual(metrics.all('arbe_subscription_events_total'), { ok: 1 });
+        assert.deepEqual(metrics.all('arbe_subscription_deliveries_pending'), {});
+        assert.equal(metrics.value('arbe_subscriptions'), 2);
+        assert.equal(metrics.value('arbe_subscription_links'), 2);
+        assert.equal(metrics.value('arbe_subscription_leases'), 1);
+        assert.equal(metrics.value('arbe_subscription_wakes_total'), 2);
+        assert.equal((await pull.ack(claim, { acks: acksOf(claim), done: true })).status, 200);
+        assert.equal((await hook.remove()).status, 204);
+        metrics = await scrape(server);
+        assert.equal(metrics.value('arbe_subscriptions'), 1);
+        assert.equal(metrics.value('arbe_subscription_links'), 1);
+        assert.equal(metrics.value('arbe_subscription_leases'), 0);
+        await eventually('nothing waits', async () => (await scrape(server)).value('arbe_subscription_queue') === 0);
     });
 
     test('in memory mode there is no log to count', async (t) => {
