@@ -2,6 +2,7 @@
  * the samples, in the list's order. A metric without samples yet still shows that it exists. */
 #include "serve/metrics.h"
 
+#include "base/limits.h"
 #include "base/version.h"
 
 #include <assert.h>
@@ -230,6 +231,7 @@ static void put_budgets(struct exposition *e, const struct metrics *m)
         {"log", m->health.log_bytes, engine->log_bytes_max},
         {"hot", engine->hot_bytes, engine->hot_bytes_max},
         {"cache", engine->cache_bytes, engine->cache_bytes_max},
+        {"notes", engine->note_bytes, NOTES_HOT_BYTES_MAX},
     };
 
     begin(e, METRIC_BUDGET);
