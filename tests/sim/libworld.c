@@ -21,6 +21,8 @@ static struct {
     unsigned steps;
     unsigned step;
     unsigned passed;
+    char files[2][80]; /* of a catalog in shared memory, and */
+    char dir[64];      /* where it is; empty: there is none */
 } progress;
 
 static struct world *current; /* the one whose store calls stage_hook */
@@ -36,10 +38,21 @@ static void tell(void)
     (void)n; /* There is nothing else to be done about it. */
 }
 
+/* The seed brings the catalog back; memory that nobody frees would fill up. */
+static void remove_shared(void)
+{
+    if (progress.dir[0]) {
+        (void)unlink(progress.files[0]); /* may not be there yet */
+        (void)unlink(progress.files[1]); /* may not be there yet */
+        (void)rmdir(progress.dir);
+    }
+}
+
 static void on_abort(int number)
 {
     (void)number;
     tell();
+    remove_shared();
 }
 
 void sim_begin(const char *program, uint64_t seed, unsigned steps)
@@ -572,6 +585,11 @@ static void make_dirs(struct world *w, bool real_disk)
     const char *base = !real_disk && stat("/dev/shm", &st) == 0 ? "/dev/shm" : tmp ? tmp : "/tmp";
     (void)snprintf(w->catalog_dir, sizeof(w->catalog_dir), "%s/arbe-sim-XXXXXX", base);
     CHECK(mkdtemp(w->catalog_dir), "no directory in %s", base);
+    if (!real_disk) {
+        (void)snprintf(progress.files[0], sizeof(progress.files[0]), "%s/data.mdb", w->catalog_dir);
+        (void)snprintf(progress.files[1], sizeof(progress.files[1]), "%s/lock.mdb", w->catalog_dir);
+        (void)snprintf(progress.dir, sizeof(progress.dir), "%s", w->catalog_dir);
+    }
     (void)snprintf(w->dir, sizeof(w->dir), "%s", real_disk ? w->catalog_dir : "/data");
 }
 
@@ -632,6 +650,7 @@ void world_finish(struct world *w)
     sys_posix_init(&real);
     (void)real.list_dir(real.context, w->catalog_dir, remove_entry, w->catalog_dir);
     (void)rmdir(w->catalog_dir);
+    progress.dir[0] = '\0';
     forget_retries(w);
     model_finish(&w->model);
     pool_destroy(w->pool);
