@@ -44,6 +44,12 @@ static void delivered(void *context, struct subscription_delivery *d, int http_s
     subscriptions_delivered(d->owner, d, http_status, reply);
 }
 
+static void sending(void *context, struct subscription_delivery *d)
+{
+    (void)context;
+    subscriptions_sending(d->owner, d);
+}
+
 static void trouble(void *context, const char *sentence)
 {
     const struct server *server = context;
@@ -76,6 +82,7 @@ static int open_webhook(struct server *server, struct errmsg *msg)
         .logger = &server->config->logger,
         .allow_loopback = server->config->webhooks_allow_loopback,
         .delivered = delivered,
+        .sending = sending,
         .context = server,
     };
 

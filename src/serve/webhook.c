@@ -188,6 +188,9 @@ static void start_request(struct webhook *w, struct request *request)
     w->stats.queued--;
     w->stats.under_way++;
     (void)pthread_mutex_unlock(&w->mutex);
+    if (w->config.sending) {
+        w->config.sending(w->config.context, request->delivery);
+    }
     request->until_ms = mono_ms() + w->config.timeout_ms;
     if (request->url.is_literal ||
         (host->resolved != NULL && mono_ms() < host->resolved_until_ms)) {

@@ -29,6 +29,8 @@ struct webhook_config {
      * the call. Once for each delivery; on the sender's thread, or within webhook_deliver. */
     void (*delivered)(void *context, struct subscription_delivery *d, int http_status,
                       struct slice reply);
+    /* Its turn has come; likewise, before that. May be NULL. */
+    void (*sending)(void *context, struct subscription_delivery *d);
     void *context;
 
     /* For tests; zero and NULL are the real thing. */

@@ -123,6 +123,7 @@ struct subscription {
     size_t looks;                       /* operations that ask for a tail */
     size_t calls;                       /* webhooks under way */
     uint64_t call_generation;           /* webhook: the wake that is at the sender; 0: none */
+    bool call_sent;                     /* webhook: that one is being sent */
     uint64_t result_generation;         /* webhook: the wake that was answered; 0: none */
     bool result_ok;                     /* the answer was 2xx */
     bool result_done;                   /* it said done */

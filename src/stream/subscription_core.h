@@ -304,6 +304,9 @@ void wake_mint(struct subscriptions *s, struct buf *out, const struct subscripti
 /* The subscription is gone, and wants no place at the sender. */
 void wake_forget(struct subscriptions *s, struct subscription *sub);
 
+/* A webhook is being sent. */
+void wake_sending(struct task *task);
+
 /* A webhook was answered. */
 void wake_answered(struct task *task);
 

@@ -1,8 +1,8 @@
 /* Wakes: when one is made, how it reaches its worker, and how it ends without being asked.
  *
  * The lease of a webhook runs while its request is under way and after it was accepted, and stands
- * still otherwise: while it waits for a place at the sender, and while a failed one waits to be
- * sent again, so that a receiver that is down is asked at the pace of the back-off, however short
+ * still otherwise: while it waits for its turn to be sent, and while a failed one waits to be sent
+ * again, so that a receiver that is down is asked at the pace of the back-off, however short
  * the lease is. An answer counts only for the wake it was sent for. */
 #include <assert.h>
 #include <stdlib.h>
@@ -97,11 +97,16 @@ static bool is_calling(const struct subscription *sub)
     return sub->call_generation != 0 && sub->call_generation == sub->state.generation;
 }
 
+static bool is_sent(const struct subscription *sub)
+{
+    return is_calling(sub) && sub->call_sent;
+}
+
 static bool lease_ended(const struct subscriptions *s, const struct subscription *sub)
 {
     const struct subscription_state *st = &sub->state;
     bool runs = st->phase == SUBSCRIPTION_LEASED ||
-                (st->phase == SUBSCRIPTION_OFFERED && (is_calling(sub) || sub->stale));
+                (st->phase == SUBSCRIPTION_OFFERED && (is_sent(sub) || sub->stale));
     return runs && core_mono_ms(s) >= sub->lease_due_ms;
 }
 
@@ -135,9 +140,11 @@ static void apply_result(struct subscription_job *job)
         return;
     }
     uint64_t mono_ms = core_mono_ms(s);
-    int64_t left = sub->lease_due_ms > mono_ms ? (int64_t)(sub->lease_due_ms - mono_ms) : 0;
     subscription_state_lease(st, sub, now_ms);
-    st->lease_until_ms = now_ms + left;
+    if (sub->call_sent) {
+        uint64_t left = sub->lease_due_ms > mono_ms ? sub->lease_due_ms - mono_ms : 0;
+        st->lease_until_ms = now_ms + (int64_t)left; /* it began when the webhook was sent */
+    }
 }
 
 static bool is_obsolete(const struct subscription *sub)
@@ -299,7 +306,7 @@ static void call(struct subscriptions *s, struct subscription *sub)
     }
     mark_sent(sub);
     sub->call_generation = sub->state.generation;
-    sub->lease_due_ms = core_mono_ms(s) + sub->def.lease_ttl_ms;
+    sub->call_sent = false;
     sub->calls++;
     s->calls_active++;
     s->calls_bytes += d->body.len;
@@ -365,6 +372,26 @@ void subscriptions_delivered(struct subscriptions *s, struct subscription_delive
     d->done = ok && subscription_reply_done(reply);
     d->task.run = wake_answered;
     core_post(s, &d->task);
+}
+
+void subscriptions_sending(struct subscriptions *s, struct subscription_delivery *d)
+{
+    assert(d->owner == s);
+    d->sending.run = wake_sending;
+    core_post(s, &d->sending);
+}
+
+void wake_sending(struct task *task)
+{
+    const struct subscription_delivery *d = container_of(task, struct subscription_delivery,
+                                                         sending);
+    struct subscriptions *s = d->owner;
+    struct subscription *sub = d->about;
+    if (sub->exists && sub->number == d->number && sub->call_generation == d->generation) {
+        sub->call_sent = true;
+        sub->lease_due_ms = core_mono_ms(s) + sub->def.lease_ttl_ms;
+        core_ready(s, sub);
+    }
 }
 
 void wake_forget(struct subscriptions *s, struct subscription *sub)
@@ -509,7 +536,7 @@ static uint64_t due_of_offer(const struct subscriptions *s, const struct subscri
 {
     if (sub->def.type == SUBSCRIPTION_WEBHOOK) {
         if (is_calling(sub)) {
-            return sub->lease_due_ms;
+            return sub->call_sent ? sub->lease_due_ms : UINT64_MAX;
         }
         bool by_time = wants_call(s, sub) && list_empty(&sub->call_link);
         return by_time ? sub->retry_due_ms : UINT64_MAX;

@@ -28,6 +28,7 @@ struct subscription_delivery {
     void *sender;      /* the sender's own */
 
     /* private */
+    struct task sending;         /* brings the news that it is being sent */
     struct task task;            /* brings the answer back */
     struct subscriptions *owner; /* whom it is given back to */
     struct subscription *about;  /* whose wake; it stays until then */
@@ -75,6 +76,10 @@ bool subscriptions_stopped(const struct subscriptions *s);
 /* Stops, waits for what is under way, joins the thread, frees. The sender has given back, or is
  * about to give back, every delivery. Blocks. Accepts NULL. */
 void subscriptions_close(struct subscriptions *s);
+
+/* The sender begins to send it, after it may have waited for its turn: the lease runs from here on.
+ * Any thread, once at most for each, before subscriptions_delivered. */
+void subscriptions_sending(struct subscriptions *s, struct subscription_delivery *d);
 
 /* The answer to a delivery: HTTP status, 0 when there was none, and the body of the reply, borrowed
  * for the call. `d` is gone afterwards. Any thread, once for each, also while stopping. */

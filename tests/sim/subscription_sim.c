@@ -230,6 +230,9 @@ static void on_deliver(void *context, struct subscription_delivery *d)
     alloc_pause();
     CHECK(now->call_count < CALLS_MAX, "too many webhooks");
     now->calls[now->call_count++] = d;
+    if (chance(2)) {
+        subscriptions_sending(d->owner, d);
+    }
     char *body = malloc(d->body.len + 1);
     CHECK(body, "memory");
     memcpy(body, d->body.ptr, d->body.len);

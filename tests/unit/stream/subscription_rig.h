@@ -16,6 +16,7 @@ static struct subscriptions *subs;
 #define CALLS_MAX 5000
 static struct subscription_delivery *calls[CALLS_MAX];
 static size_t call_count;
+static bool sender_waits; /* what it is given has to wait for its turn */
 static unsigned troubles;
 static char last_trouble[512];
 
@@ -38,6 +39,9 @@ static inline void on_deliver(void *context, struct subscription_delivery *d)
     (void)context;
     assert_true(call_count < CALLS_MAX);
     calls[call_count++] = d;
+    if (!sender_waits) {
+        subscriptions_sending(d->owner, d);
+    }
 }
 
 static inline void on_trouble_told(void *context, const char *sentence)
@@ -87,6 +91,7 @@ static inline void sub_open(void)
 {
     rig_open(&rig);
     call_count = 0;
+    sender_waits = false;
     troubles = 0;
     sub_attach();
 }

@@ -224,14 +224,40 @@ static void test_pauses(void **state)
     assert_int_equal(subscription_pause_ms(UINT32_MAX, 0), 48000);
 }
 
+/* The lease begins when a webhook is sent, however long it had to wait for its turn. */
+static void test_waits_at_sender(void **state)
+{
+    (void)state;
+    assert_int_equal(sub_put("s", HOOK("events/*", "")), 201);
+    sender_waits = true;
+    make("events/a", "[1]");
+    sub_sleep(30000);
+    assert_int_equal(call_count, 1);
+    subscriptions_sending(subs, calls[0]);
+    sub_run();
+    sub_sleep(999);
+    assert_int_equal(call_count, 1);
+    sub_sleep(1);
+    assert_int_equal(call_count, 2);
+    assert_int_equal(find("s")->state.generation, 2);
+    sub_sleep(30000);
+    call_answer(1, 200, "{}");
+    sub_sleep(999);
+    assert_int_equal(find("s")->state.generation, 2);
+    sub_sleep(1);
+    assert_int_equal(find("s")->state.generation, 3);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_hanging),         TEST(test_places),           TEST(test_bytes),
-        TEST(test_body_is_rebuilt), TEST(test_not_done),         TEST(test_obsolete),
-        TEST(test_no_loop),         TEST(test_claim_makes_wake), cmocka_unit_test(test_pauses),
+        TEST(test_hanging),         TEST(test_places),
+        TEST(test_bytes),           TEST(test_body_is_rebuilt),
+        TEST(test_not_done),        TEST(test_obsolete),
+        TEST(test_no_loop),         TEST(test_claim_makes_wake),
+        TEST(test_waits_at_sender), cmocka_unit_test(test_pauses),
     };
     return UNIT_RUN(tests);
 }

@@ -438,6 +438,7 @@ static void send_webhook(struct task *task)
 static void deliver_to_sender(void *context, struct subscription_delivery *d)
 {
     (void)context;
+    subscriptions_sending(d->owner, d);
     d->task.run = send_webhook;
     loop_post(&sender, &d->task);
 }
