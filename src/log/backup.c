@@ -39,6 +39,7 @@ struct backup {
     struct catalog_state state;
     struct manifest_head head;
     uint64_t pack_bytes; /* in all */
+    int log_error;       /* why a file of the log cannot be read; 0: all can */
 };
 
 static void path_in(const struct backup *b, const char *name, char *out)
@@ -160,6 +161,9 @@ static int check_room(struct backup *b)
 static void on_file(void *context, enum log_fact fact, const char *name, int64_t count)
 {
     struct backup *b = context;
+    if (fact == LOG_FILE_UNREADABLE && b->log_error == 0) {
+        b->log_error = (int)count;
+    }
     if (b->config->running || fact == LOG_FILE_UNFINISHED || b->transfer.error) {
         return;
     }
@@ -201,6 +205,9 @@ static int judge_end(struct backup *b, struct walk *k, log_pos end)
     int rc = b->config->running ? 0 : walk_count_stranded(k, end, &stranded);
     if (rc) {
         return transfer_fail(t, rc, "cannot read the log in %.100s/wal", b->config->from);
+    }
+    if (end < b->config->durable && b->log_error) {
+        return transfer_fail(t, b->log_error, "cannot read the log in %.100s/wal", b->config->from);
     }
     if (stranded > 0 || (b->config->running && end < b->config->durable)) {
         t->error = err_set(t->msg, ERR_CORRUPT,
@@ -279,10 +286,12 @@ static int copy_log(struct backup *b)
     path_in(b, "wal", path);
     int rc = log_files_open(&files, b->config->sys, path, b->state.uuid, b->state.checkpoint,
                             on_file, b);
+    bool none = list_empty(&files.chain.segments);
+    rc = rc || t->error || !none ? rc : b->log_error;
     rc = rc || t->error ? rc : walk_init(&k, &files.chain, b->state.epoch + 1);
     if (rc) {
         (void)transfer_fail(t, rc, "cannot read %.100s", path);
-    } else if (t->error == 0 && list_empty(&files.chain.segments) && b->state.log_made) {
+    } else if (t->error == 0 && none && b->state.log_made) {
         t->error = err_set(t->msg, ERR_CORRUPT,
                            "the log file that holds position %llu is missing from %.100s",
                            (unsigned long long)b->state.checkpoint, path);

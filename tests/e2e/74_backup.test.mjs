@@ -1,0 +1,392 @@
+// Tier 70: backup, restore and verify with the real program: under load, killed,
+// on a full disk, with files that cannot be read.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { JSON_TYPE, Stream, TEXT, producer } from './lib/http.mjs';
+import { Faults, buildFaultLibrary, canMount, mountTiny } from './lib/faults.mjs';
+import { BIN, Server, run, serverFor, tempDir } from './lib/server.mjs';
+import { eventually, randomFrom, rounds, withDeadline } from './lib/wait.mjs';
+
+const FLAGS = ['--checkpoint-interval', '50ms', '--checkpoint-bytes', '256KiB', '--wal-segment', '256KiB'];
+const WRITERS = 24;
+const STREAMS = 12;
+
+const top = tempDir();
+after(() => rmSync(top, { recursive: true, force: true }));
+let count = 0;
+const freshPath = (name) => join(top, `${name}${count++}`);
+
+async function good(args) {
+    const { code, stdout, stderr } = await run(['streams', ...args]);
+    assert.equal(code, 0, `arbe streams ${args.join(' ')}: exit ${code}\n${stdout}${stderr}`);
+    assert.equal(stderr, '', 'nothing on stderr where it is no terminal');
+    return stdout;
+}
+
+async function refused(args, pattern, options) {
+    const { code, stdout, stderr } = await run(['streams', ...args], options);
+    assert.equal(code, 1, `exit ${code}\n${stdout}${stderr}`);
+    assert.match(stderr, pattern);
+    assert.equal(stdout, '');
+}
+
+// Starts the program without waiting for its end.
+function begin(args, env = {}) {
+    const child = spawn(BIN, ['streams', ...args], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
+    let text = '';
+    child.stdout.on('data', (chunk) => { text += chunk; });
+    child.stderr.on('data', (chunk) => { text += chunk; });
+    const end = new Promise((done) => child.on('close', (code, signal) => done({ code, signal, text })));
+    return { child, end: () => withDeadline(end, `exit of ${args.join(' ')}`) };
+}
+
+// Appends as fast as the machine lets it, with producers, forks, deletions and
+// creations going on, and keeps what was acknowledged.
+class Load {
+    constructor(server, seed) {
+        this.server = server;
+        this.random = randomFrom(seed);
+        this.streams = Array.from({ length: STREAMS }, (_, i) => new Stream(server, `load/${i}`, i % 3 === 2 ? JSON_TYPE : TEXT));
+        this.acked = this.streams.map(() => new Array(WRITERS).fill(-1));
+        this.passing = new Map(); // name: 'there', 'asked', 'gone'
+        this.forks = new Map();   // name: index of the source
+        this.appends = 0;
+        this.going = true;
+    }
+
+    async create() {
+        for (const stream of this.streams) {
+            await stream.create();
+        }
+    }
+
+    start() {
+        this.tasks = [...Array.from({ length: WRITERS }, (_, w) => this.write(w)), this.churn()];
+        return this;
+    }
+
+    async write(writer) {
+        const at = writer % STREAMS;
+        const stream = this.streams[at];
+        const json = stream.type === JSON_TYPE;
+        for (let n = 0; this.going; n++) {
+            const text = `${writer}:${n}:${'x'.repeat(this.random.below(300))}`;
+            const headers = writer % 2 ? producer(`w${writer}`, 0, n) : {};
+            await stream.append(json ? JSON.stringify([text]) : `${text}\n`, headers);
+            this.acked[at][writer] = n;
+            this.appends++;
+        }
+    }
+
+    async churn() {
+        for (let n = 0; this.going; n++) {
+            const name = `passing/${n}`;
+            const stream = new Stream(this.server, name, TEXT);
+            this.passing.set(name, 'asked');
+            await stream.create({}, 'p'.repeat(this.random.below(2000)));
+            this.passing.set(name, 'there');
+            const source = this.random.below(STREAMS);
+            const fork = new Stream(this.server, `fork/${n}`, this.streams[source].type);
+            await fork.create({ 'Stream-Forked-From': this.streams[source].path });
+            this.forks.set(fork.name, source);
+            if (n >= 5) {
+                const old = `passing/${n - 5}`;
+                this.passing.set(old, 'asked');
+                await new Stream(this.server, old, TEXT).remove();
+                this.passing.set(old, 'gone');
+            }
+        }
+    }
+
+    async stop() {
+        this.going = false;
+        await Promise.all(this.tasks);
+    }
+
+    // What was acknowledged by now.
+    seen() {
+        return { acked: this.acked.map((row) => [...row]), passing: new Map(this.passing), forks: new Map(this.forks) };
+    }
+}
+
+// The restored server holds a prefix of each stream's history, and all of `before`.
+async function compare(load, before, restored) {
+    for (const [i, stream] of load.streams.entries()) {
+        const whole = await stream.readAll();
+        const part = await new Stream(restored, stream.name, stream.type).readAll();
+        const last = new Array(WRITERS).fill(-1);
+        const keys = stream.type === JSON_TYPE ? part.pages.flatMap((page) => JSON.parse(page.toString()))
+            : part.body.toString().split('\n').slice(0, -1);
+        const all = stream.type === JSON_TYPE ? whole.pages.flatMap((page) => JSON.parse(page.toString()))
+            : whole.body.toString().split('\n').slice(0, -1);
+        assert.deepEqual(keys, all.slice(0, keys.length), `${stream.name}: no prefix`);
+        for (const key of keys) {
+            const [writer, n] = key.split(':').map(Number);
+            assert.equal(n, last[writer] + 1, `${stream.name}: a gap of writer ${writer}`);
+            last[writer] = n;
+        }
+        for (let w = 0; w < WRITERS; w++) {
+            assert.ok(last[w] >= before.acked[i][w],
+                      `${stream.name}: writer ${w} is at ${last[w]}, and ${before.acked[i][w]} was acknowledged before`);
+        }
+    }
+    for (const [name, state] of before.passing) {
+        const { status } = await new Stream(restored, name, TEXT).head();
+        const now = load.passing.get(name);
+        assert.ok(state !== 'gone' || status === 404, `${name} was deleted before, and is there`);
+        assert.ok(state !== 'there' || now !== 'there' || status === 200, `${name} was there before, and is not: ${status}`);
+    }
+    for (const [name, source] of before.forks) {
+        const fork = await new Stream(restored, name, load.streams[source].type).readAll();
+        const live = await new Stream(load.server, name, load.streams[source].type).readAll();
+        assert.ok(fork.body.equals(live.body), `${name}: a fork differs`);
+    }
+}
+
+describe('backup under load', { timeout: 300_000 }, () => {
+    test('is a prefix of the acknowledged history, without a gap, and has all from before it began', async (t) => {
+        const server = await serverFor(t, FLAGS);
+        const load = new Load(server, 74);
+        await load.create();
+        load.start();
+        for (let round = 0; round < rounds(4); round++) {
+            await eventually('some load', () => load.appends > (round + 1) * rounds(1500));
+            const before = load.seen();
+            const out = freshPath('out');
+            const dir = freshPath('dir');
+            const said = JSON.parse(await good(['backup', '--json', server.dir, out]));
+            assert.equal(said.running, true);
+            assert.ok(said.files >= 3 && said.position > 0);
+            assert.ok(JSON.parse((await good(['verify', '--json', server.dir])).trimEnd().split('\n').at(-1)).running);
+            assert.match(await good(['verify', out]), /everything is right/);
+            await good(['restore', out, dir]);
+            assert.match(await good(['verify', dir]), /everything is right/);
+            for (const file of readdirSync(out, { recursive: true })) {
+                const info = statSync(join(out, file));
+                assert.equal(info.mode & 0o777, info.isDirectory() ? 0o700 : 0o600, file);
+            }
+            const restored = await serverFor(t, FLAGS, { dir });
+            if (round === 0) {
+                await compare(load, before, restored);
+            } else {
+                load.last = { before, restored };
+            }
+            if (round < rounds(4) - 1) {
+                await restored.stop();
+            }
+        }
+        await load.stop();
+        await compare(load, load.last.before, load.last.restored);
+        // It goes on: producers know where they were.
+        const stream = new Stream(load.last.restored, 'load/1', TEXT);
+        await stream.append('after\n');
+        await load.last.restored.crashAndRestart();
+        assert.ok((await stream.readAll()).body.toString().endsWith('after\n'));
+        await load.last.restored.stop();
+        assert.match(await good(['verify', load.last.restored.dir]), /everything is right/);
+    });
+
+    test('verify finds nothing after kills under load', async () => {
+        const server = await new Server(FLAGS).start();
+        try {
+            for (let round = 0; round < rounds(5); round++) {
+                const load = new Load(server, round);
+                load.streams.forEach((stream, i) => { stream.name = `k${round}/${i}`; stream.path = `/v1/stream/${stream.name}`; });
+                await load.create();
+                load.churn = async () => {};
+                const ended = Promise.allSettled(load.start().tasks); // some answers never come
+                await eventually('some load', () => load.appends > 200);
+                await server.crash();
+                load.going = false;
+                await ended;
+                assert.match(await good(['verify', server.dir]), /everything is right/);
+                await server.start();
+                assert.match(await good(['verify', server.dir]), /in use by a server[^]*everything is right/);
+            }
+        } finally {
+            await server.dispose();
+        }
+    });
+});
+
+async function filled(t) {
+    const server = await serverFor(t, FLAGS);
+    const stream = new Stream(server, 'filled', TEXT);
+    await stream.create();
+    for (let i = 0; i < 20; i++) {
+        await stream.append(`${i}:${'f'.repeat(100_000)}\n`);
+    }
+    await eventually('a pack', () => readdirSync(join(server.dir, 'packs')).length > 0);
+    return { server, stream };
+}
+
+describe('backup that does not come to its end', { timeout: 300_000 }, () => {
+    test('targets that are not new are refused, and so is what is no backup', async (t) => {
+        const { server } = await filled(t);
+        const full = freshPath('full');
+        mkdirSync(full);
+        writeFileSync(join(full, 'mine'), 'precious');
+        await refused(['backup', server.dir, full], /is not empty/);
+        assert.equal(readFileSync(join(full, 'mine'), 'utf8'), 'precious');
+        await refused(['restore', full, freshPath('dir')], /is no backup/);
+        await refused(['backup', join(top, 'nowhere'), freshPath('out')], /cannot open|no data directory/);
+        await refused(['verify', join(top, 'nowhere')], /cannot list/);
+        await refused(['verify', full], /is no data directory/);
+        const out = freshPath('out');
+        await good(['backup', server.dir, out]);
+        await refused(['restore', out, server.dir], /is not empty/);
+        await refused(['backup', server.dir, out], /is not empty/);
+    });
+
+    test('a tool that reads keeps a server from starting, and says so', async (t) => {
+        const { server } = await filled(t);
+        await server.stop();
+        const library = buildFaultLibrary();
+        if (library === null) {
+            return;
+        }
+        const faults = new Faults(library);
+        t.after(() => faults.dispose());
+        faults.set('read packs hold');
+        const verify = begin(['verify', server.dir], faults.env);
+        await faults.hit();
+        await assert.rejects(server.start(), /another process uses this data directory/);
+        assert.match(await good(['verify', server.dir]), /everything is right/); // several may read
+        faults.clear();
+        assert.equal((await verify.end()).code, 0);
+        await server.start();
+    });
+
+    const library = buildFaultLibrary();
+    if (library) {
+        const withFaults = async (t, body) => {
+            const faults = new Faults(library);
+            t.after(() => faults.dispose());
+            await body(await filled(t), faults, freshPath('out'));
+        };
+
+        test('a backup that is killed is none, and the server goes on', async (t) => {
+            await withFaults(t, async ({ server, stream }, faults, out) => {
+                for (const place of ['wal', 'catalog', 'packs', 'manifest']) {
+                    const target = `${out}-${place}`;
+                    faults.set(`write ${target}/${place} hold`);
+                    const backup = begin(['backup', server.dir, target], faults.env);
+                    await faults.hit();
+                    await stream.append(`during ${place}\n`);
+                    backup.child.kill('SIGKILL');
+                    assert.equal((await backup.end()).signal, 'SIGKILL');
+                    faults.clear();
+                    assert.ok(!existsSync(join(target, 'manifest')));
+                    await refused(['restore', target, freshPath('dir')], /is no backup/);
+                }
+                await good(['backup', server.dir, out]);
+                assert.match(await good(['verify', server.dir]), /everything is right/);
+            });
+        });
+
+        test('a server that is killed meanwhile leaves no backup, and loses nothing', async (t) => {
+            await withFaults(t, async ({ server, stream }, faults, out) => {
+                faults.set(`write ${out}/packs hold`);
+                const backup = begin(['backup', server.dir, out], faults.env);
+                await faults.hit();
+                await server.crash();
+                faults.clear();
+                const { code, text } = await backup.end();
+                assert.equal(code, 1, text);
+                assert.match(text, /the server let go of its files meanwhile/);
+                await refused(['restore', out, freshPath('dir')], /is no backup/);
+                assert.match(await good(['verify', server.dir]), /everything is right/);
+                await good(['backup', server.dir, freshPath('out')]); // of the stopped directory
+                await server.start();
+                assert.equal((await stream.readAll()).body.toString().split('\n').length, 21);
+            });
+        });
+
+        test('so it is when the server stops as it should', async (t) => {
+            await withFaults(t, async ({ server }, faults, out) => {
+                faults.set(`write ${out}/packs hold`);
+                const backup = begin(['backup', server.dir, out], faults.env);
+                await faults.hit();
+                await server.stop();
+                faults.clear();
+                assert.equal((await backup.end()).code, 1);
+                assert.match(await good(['verify', server.dir]), /everything is right/);
+            });
+        });
+
+        test('files that cannot be read, written or synced', async (t) => {
+            await withFaults(t, async ({ server }, faults, out) => {
+                for (const [call, what] of [['read', `${server.dir}/packs`], ['read', `${server.dir}/wal`], ['read', `${server.dir}/catalog`],
+                                            ['write', `${out}/packs`], ['write', `${out}/catalog`], ['sync', `${out}/wal`]]) {
+                    faults.set(`${call} ${what} EIO`);
+                    await refused(['backup', server.dir, out], /the disk reported an error/, { env: faults.env });
+                    faults.clear();
+                    assert.deepEqual(readdirSync(out, { recursive: true }).filter((name) => statSync(join(out, name)).isFile()), [],
+                                     'what was made is taken away');
+                }
+                faults.set(`write ${out}/packs ENOSPC`);
+                await refused(['backup', server.dir, out], /no space is left/, { env: faults.env });
+                faults.clear();
+                await good(['backup', server.dir, out]); // there is nothing in the way
+                const dir = freshPath('dir');
+                faults.set(`write ${dir}/packs ENOSPC`);
+                await refused(['restore', out, dir], /no space is left/, { env: faults.env });
+                faults.clear();
+                await good(['restore', out, dir]);
+                faults.set(`read ${server.dir}/packs EIO`);
+                const { code, stdout } = await run(['streams', 'verify', server.dir], { env: faults.env });
+                assert.equal(code, 1);
+                assert.match(stdout, /^damage: packs\/pack-.*the disk reported an error/m);
+            });
+        });
+    }
+
+    if (canMount()) {
+        test('a disk that is too small is told at once', async (t) => {
+            const { server } = await filled(t);
+            const tiny = mountTiny('1m');
+            t.after(() => tiny.unmount());
+            await refused(['backup', server.dir, join(tiny.dir, 'out')], /no room: the backup takes/);
+        });
+    }
+});
+
+describe('verify and restore with the program', { timeout: 300_000 }, () => {
+    test('damage is told on stdout, a line each, with exit code 1', async (t) => {
+        const { server } = await filled(t);
+        await server.stop();
+        const pack = readdirSync(join(server.dir, 'packs'))[0];
+        const path = join(server.dir, 'packs', pack);
+        const bytes = readFileSync(path);
+        bytes[200] ^= 1;
+        writeFileSync(path, bytes);
+        const text = await run(['streams', 'verify', server.dir]);
+        assert.equal(text.code, 1);
+        assert.match(text.stdout, new RegExp(`^damage: packs/${pack}: at \\d+: stream \\d+, bytes \\d+ to \\d+: they do not match their checksum`, 'm'));
+        assert.match(text.stdout, /things are wrong\n$/);
+        const json = await run(['streams', 'verify', '--json', server.dir]);
+        const lines = json.stdout.trimEnd().split('\n').map((line) => JSON.parse(line));
+        assert.equal(lines[0].finding, 'damage');
+        assert.equal(lines[0].file, `packs/${pack}`);
+        assert.equal(lines.at(-1).damages, lines.length - 1);
+        bytes[200] ^= 1;
+        writeFileSync(path, bytes);
+        assert.match(await good(['verify', server.dir]), /everything is right/);
+        await server.start();
+    });
+
+    test('memory mode: verify works, backup refuses', async (t) => {
+        const server = await serverFor(t, [...FLAGS, '--durability', 'memory']);
+        const stream = new Stream(server, 'passing', TEXT);
+        await stream.create({}, 'soon gone');
+        await eventually('a pack', () => readdirSync(join(server.dir, 'packs')).length > 0);
+        assert.match(await good(['verify', server.dir]), /memory mode\neverything is right/);
+        await refused(['backup', server.dir, freshPath('out')], /memory mode/);
+        await server.crash();
+        assert.match(await good(['verify', server.dir]), /everything is right/);
+        await server.start();
+    });
+});
