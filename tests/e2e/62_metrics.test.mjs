@@ -240,22 +240,24 @@ describe('metrics: known traffic, known numbers', { timeout: 300_000 }, () => {
         const claim = await pull.claimed();
         let metrics = await eventually('the webhook went through', async () => {
             const now = await scrape(server);
-            return now.all('arbe_subscription_deliveries_total').ok === 1 && now;
+            return now.all('arbe_subscription_deliveries_total').ok === 1 &&
+                now.value('arbe_subscription_leases') === 1 && now;
         });
         assert.deepEqual(metrics.all('arbe_subscription_deliveries_total'), { ok: 1, failed: 1 });
         assert.deepEqual(metrics.all('arbe_subscription_events_total'), { ok: 1 });
         assert.deepEqual(metrics.all('arbe_subscription_deliveries_pending'), {});
         assert.equal(metrics.value('arbe_subscriptions'), 2);
         assert.equal(metrics.value('arbe_subscription_links'), 2);
-        assert.equal(metrics.value('arbe_subscription_leases'), 1);
         assert.equal(metrics.value('arbe_subscription_wakes_total'), 2);
         assert.equal((await pull.ack(claim, { acks: acksOf(claim), done: true })).status, 200);
         assert.equal((await hook.remove()).status, 204);
-        metrics = await scrape(server);
+        // The gauges follow the answers.
+        metrics = await eventually('all is done', async () => {
+            const now = await scrape(server);
+            return ['leases', 'queue'].every((what) => now.value(`arbe_subscription_${what}`) === 0) &&
+                now.value('arbe_subscription_links') === 1 && now;
+        });
         assert.equal(metrics.value('arbe_subscriptions'), 1);
-        assert.equal(metrics.value('arbe_subscription_links'), 1);
-        assert.equal(metrics.value('arbe_subscription_leases'), 0);
-        await eventually('nothing waits', async () => (await scrape(server)).value('arbe_subscription_queue') === 0);
     });
 
     test('in memory mode there is no log to count', async (t) => {
