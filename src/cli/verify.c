@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "log/verify.h"
+#include "serve/keys.h"
 
 #include <stdio.h>
 
@@ -90,6 +91,26 @@ static void sum_up(const struct verify_report *r, const char *dir, bool running)
     }
 }
 
+/* The keys are not the log's business. A directory whose server never ran has none, and needs none
+ * before there are subscriptions. */
+static void verify_keys(struct view *view, const char *dir, struct verify_report *report)
+{
+    struct errmsg msg = {{0}};
+    int code = keys_check(&view->access.sys, dir, &msg);
+
+    if (code == 0 || (code == ERR_NOTFOUND && report->note_entries == 0)) {
+        return;
+    }
+    const struct verify_finding finding = {
+        .level = VERIFY_DAMAGE,
+        .file = KEYS_FILE,
+        .text = code == ERR_NOTFOUND ? "it is missing, but subscriptions depend on it" : msg.text,
+    };
+
+    on_found(view, &finding);
+    report->damages++;
+}
+
 static int verify(struct view *view, const char *dir)
 {
     struct errmsg msg = {{0}};
@@ -110,6 +131,7 @@ static int verify(struct view *view, const char *dir)
     if (dir_access_lost(&view->access, &msg)) {
         return tool_fail(view->call, msg.text);
     }
+    verify_keys(view, dir, &report);
     if (view->call->json) {
         sum_up_json(&report, view->access.running);
     } else {

@@ -73,19 +73,35 @@ static int say(struct errmsg *msg, int code, const char *what, const char *path)
     return err_set(msg, code, "cannot %s %.180s: %s", what, path, err_file_text(code));
 }
 
+/* Reads the set out of an open file. ERR_CORRUPT with what is wrong in `why`, ERR_NOMEM, or what
+ * the disk says. */
+static int read_open(struct sys *sys, int fd, struct keys_set *set, struct errmsg *why)
+{
+    char text[KEYS_FILE_BYTES_MAX + 1];
+    int64_t len = sys->pread(sys->context, fd, text, sizeof(text), 0);
+    int rc = len < 0 ? (int)len : 0;
+
+    if (len > (int64_t)KEYS_FILE_BYTES_MAX) {
+        rc = err_set(why, ERR_CORRUPT, "it is longer than such files are");
+    } else if (rc == 0) {
+        rc = keys_set_decode((struct slice){text, (size_t)len}, set, why);
+    }
+    OPENSSL_cleanse(text, sizeof(text));
+    return rc;
+}
+
 /* Reads the file into `set`. `sync`: what was read is durable from here on; a process that made the
  * file may have been killed before it was. */
 static int read_set(struct sys *sys, const struct paths *p, bool sync, struct keys_set *set,
                     struct errmsg *msg)
 {
-    char text[KEYS_FILE_BYTES_MAX + 1];
+    struct errmsg why = {{0}};
     int fd = sys->open(sys->context, p->file, false);
 
     if (fd < 0) {
         return say(msg, fd, "open", p->file);
     }
-    int64_t len = sys->pread(sys->context, fd, text, sizeof(text), 0);
-    int rc = len < 0 ? (int)len : 0;
+    int rc = read_open(sys, fd, set, &why);
 
     if (rc == 0 && sync) {
         rc = sys->fdatasync(sys->context, fd);
@@ -93,19 +109,7 @@ static int read_set(struct sys *sys, const struct paths *p, bool sync, struct ke
         rc = rc == 0 ? sys->sync_dir(sys->context, p->data) : rc;
     }
     sys->close(sys->context, fd);
-    if (rc != 0) {
-        OPENSSL_cleanse(text, sizeof(text));
-        return say(msg, rc, "read", p->file);
-    }
-    struct errmsg why = {{0}};
-
-    if (len > (int64_t)KEYS_FILE_BYTES_MAX) {
-        rc = err_set(&why, ERR_CORRUPT, "it is longer than such files are");
-    } else {
-        rc = keys_set_decode((struct slice){text, (size_t)len}, set, &why);
-    }
-    OPENSSL_cleanse(text, sizeof(text));
-    if (rc == ERR_CORRUPT) {
+    if (rc == ERR_CORRUPT && why.text[0] != '\0') {
         return err_set(msg, rc, "%.140s is damaged: %s", p->file, why.text);
     }
     return rc == 0 ? 0 : say(msg, rc, "read", p->file);
@@ -632,8 +636,15 @@ int keys_check(struct sys *sys, const char *dir, struct errmsg *msg)
     struct paths paths;
     struct keys_set set = {.count = 0};
     int rc = paths_init(&paths, dir, msg);
+    int fd = rc != 0 ? rc : sys->open_read(sys->context, paths.file);
 
-    rc = rc == 0 ? read_set(sys, &paths, false, &set, msg) : rc;
+    if (fd < 0) {
+        return rc != 0 ? rc : err_set(msg, fd, "it cannot be opened: %s", err_file_text(fd));
+    }
+    rc = read_open(sys, fd, &set, msg);
+    sys->close(sys->context, fd);
     keys_set_wipe(&set);
-    return rc;
+    return rc == 0 || rc == ERR_CORRUPT
+               ? rc
+               : err_set(msg, rc, "it cannot be read: %s", err_file_text(rc));
 }

@@ -64,8 +64,11 @@ int keys_rotate(struct sys *sys, const char *dir, struct keys_rotation *ret_rota
  * left of the old file is renamed aside. ERR_EXISTS: those that are there are good. */
 int keys_replace(struct sys *sys, const char *dir, struct errmsg *msg) MUST_USE;
 
-/* Reads the keys of `dir` and says what is wrong with them; changes nothing. ERR_NOTFOUND: there
- * are none. */
+/* Opens the keys of `dir` for reading alone and proves them. ERR_NOTFOUND: there are none.
+ * ERR_CORRUPT, others as the disk says; with what is wrong, but not with the file's name. */
 int keys_check(struct sys *sys, const char *dir, struct errmsg *msg) MUST_USE;
+
+/* The file, below the data directory. */
+#define KEYS_FILE "keys/keys.pem"
 
 #endif

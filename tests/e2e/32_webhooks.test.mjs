@@ -271,11 +271,19 @@ describe('keys', () => {
             assert.equal(code, 1);
             assert.match(stderr, pattern);
         };
+        const verified = async (code, pattern) => {
+            const { code: got, stdout } = await run(['streams', 'verify', server.dir]);
+            assert.equal(got, code, stdout);
+            assert.match(stdout, pattern);
+        };
+        await verified(0, /everything is right/);
         rmSync(file);
         await refused(/keys\.pem is missing, but subscriptions depend on it/);
+        await verified(1, /damage: keys\/keys\.pem: it is missing, but subscriptions depend on it/);
         assert.ok(!existsSync(file), 'and none were made');
         writeFileSync(file, Buffer.concat([kept.subarray(0, 100), Buffer.from('x'), kept.subarray(101)]));
         await refused(/keys\.pem is damaged/);
+        await verified(1, /damage: keys\/keys\.pem: its bytes do not match their checksum/);
 
         const replaced = await run(['streams', 'replace-keys', server.dir]);
         assert.equal(replaced.code, 0, replaced.stderr);
