@@ -175,17 +175,17 @@ static void drop_link(struct subscriptions *s, struct subscription_link *l)
 /* Room for one more link that nobody asked for by name. */
 static bool has_room(struct subscriptions *s, struct subscription *sub, struct slice path)
 {
-    if (sub->link_count < SUBSCRIPTION_LINKS_MAX) {
+    if (sub->link_count < SUBSCRIPTION_LINKS_MAX &&
+        atomic_load(&s->counts.links) < SUBSCRIPTION_LINKS_ALL_MAX) {
         return true;
     }
     atomic_fetch_add(&s->counts.links_refused, 1);
     if (!sub->full_told) {
         sub->full_told = true;
         core_trouble(s,
-                     "the subscription %.*s follows %u streams, as many as one may: it is not "
-                     "woken for %.*s and others",
-                     (int)sub->id.len, sub->id.ptr, SUBSCRIPTION_LINKS_MAX, (int)path.len,
-                     path.ptr);
+                     "the subscription %.*s follows %zu streams, and no more are possible: it is "
+                     "not woken for %.*s and others",
+                     (int)sub->id.len, sub->id.ptr, sub->link_count, (int)path.len, path.ptr);
     }
     return false;
 }
