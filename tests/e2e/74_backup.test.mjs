@@ -378,6 +378,27 @@ describe('verify and restore with the program', { timeout: 300_000 }, () => {
         await server.start();
     });
 
+    test('stats tells what is there, also while it is served', async (t) => {
+        const { server } = await filled(t);
+        const fork = new Stream(server, 'fork-of-it', TEXT);
+        await fork.create({ 'Stream-Forked-From': '/v1/stream/filled' });
+        await eventually('a checkpoint', async () => JSON.parse(await good(['stats', '--json', server.dir])).streams === 2);
+        const said = JSON.parse(await good(['stats', '--json', server.dir]));
+        assert.equal(said.running, true);
+        assert.equal(said.forks, 1);
+        assert.equal(said.largest[0].name, 'filled');
+        assert.equal(said.largest[0].bytes, said.streamBytes);
+        assert.ok(said.liveBytes > 2_000_000 && said.packBytes >= said.liveBytes && said.logFiles > 0);
+        const text = await good(['stats', server.dir]);
+        assert.match(text, /in use by a server/);
+        assert.match(text, /^streams    2, .* 1 forks/m);
+        assert.match(text, /^largest .* filled$/m);
+        await server.stop();
+        assert.match(await good(['stats', server.dir]), /not in use/);
+        await refused(['stats', join(top, 'nowhere')], /cannot open/);
+        await server.start();
+    });
+
     test('memory mode: verify works, backup refuses', async (t) => {
         const server = await serverFor(t, [...FLAGS, '--durability', 'memory']);
         const stream = new Stream(server, 'passing', TEXT);
