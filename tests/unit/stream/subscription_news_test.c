@@ -1,0 +1,155 @@
+/* What streams do, and that none of it is missed: not in the moment of linking, not where there is
+ * no room for news, not where memory is out. */
+#include "stream/subscription_news.c"
+
+#include "unit/stream/subscription_rig.h"
+
+static int open_rig(void **state)
+{
+    (void)state;
+    sub_open();
+    return 0;
+}
+
+static int close_rig(void **state)
+{
+    (void)state;
+    sub_close();
+    return 0;
+}
+
+/* Several growths of a stream are one piece of news; of two streams of a name the newer counts. */
+static void test_put_together(void **state)
+{
+    (void)state;
+    on_grew(subs, SLICE("a"), 5, 10);
+    on_grew(subs, SLICE("a"), 5, 20);
+    on_grew(subs, SLICE("a"), 5, 15);
+    on_grew(subs, SLICE("b"), 6, 1);
+    assert_int_equal(subs->news_count, 2);
+    struct news *n = container_of(list_first(&subs->news), struct news, link);
+    assert_int_equal(n->tail, 20);
+    on_dropped(subs, SLICE("a"), 5);
+    assert_true(n->dropped);
+    on_grew(subs, SLICE("a"), 7, 3);
+    assert_false(n->dropped);
+    assert_int_equal(n->id, 7);
+    assert_int_equal(n->tail, 3);
+    on_dropped(subs, SLICE("a"), 5);
+    assert_false(n->dropped);
+    sub_run();
+    assert_int_equal(subs->news_count, 0);
+}
+
+/* When too much waits, all streams are listed instead, and nothing is missed: neither what grew nor
+ * what went. */
+static void test_no_room(void **state)
+{
+    (void)state;
+    make("events/gone", "[1]");
+    assert_int_equal(sub_put("s", HOOK("events/*", "")), 201);
+    make("events/a", "[1]");
+    call_answer(0, 200, "{\"done\":true}");
+    subs->news_count = SUBSCRIPTION_GREW_MAX;
+    assert_int_equal(rig_post_body(&rig, "events/a", JSON, "[2]"), 0);
+    assert_int_equal(rig_put(&rig, "events/b", JSON, "[1]"), 0);
+    assert_int_equal(rig_delete(&rig, "events/gone"), 0);
+    assert_true(list_empty(&subs->news));
+    assert_true(subs->missed);
+    sub_run();
+    assert_int_equal(find_link("s", "events/a")->tail, 4);
+    assert_true(find_link("s", "events/b")->acked == SUBSCRIPTION_START);
+    assert_null(find_link("s", "events/gone"));
+    assert_int_equal(call_count, 1);
+}
+
+/* A listing of more than a page. */
+static void test_many_pages(void **state)
+{
+    (void)state;
+    char name[32];
+    assert_int_equal(sub_put("s", HOOK("events/*", "")), 201);
+    engine_observe(rig.engine, NULL);
+    for (unsigned i = 0; i < 2 * WALK_PAGE + 10; i++) {
+        (void)snprintf(name, sizeof(name), "events/%u", i);
+        assert_int_equal(rig_put(&rig, name, JSON, "[1]"), 0);
+    }
+    walk_begin(subs);
+    sub_run();
+    assert_int_equal(find("s")->link_count, 2 * WALK_PAGE + 10);
+    assert_int_equal(find("s")->pending_count, 2 * WALK_PAGE + 10);
+    news_observe(subs);
+}
+
+/* What happens to streams while a subscription is being made is told to it afterwards: the tails
+ * it begins at were read after the index knew of it. */
+static void test_while_linking(void **state)
+{
+    (void)state;
+    make("events/a", "[1]");
+    make("events/gone", "[1]");
+    struct subscription_op op;
+    op_init(&op, SUBSCRIPTION_PUT, "s", HOOK("events/*", ""));
+    answered_yet = false;
+    subscription_start(subs, &op);
+    (void)subscriptions_step(subs); /* its batch is staged and not durable */
+    assert_false(answered_yet);
+    assert_non_null(find("s")->linking);
+    assert_int_equal(rig_post_body(&rig, "events/a", JSON, "[2]"), 0);
+    assert_int_equal(rig_put(&rig, "events/new", JSON, "[1]"), 0);
+    assert_int_equal(rig_delete(&rig, "events/gone"), 0);
+    sub_run();
+    assert_true(answered_yet);
+    assert_int_equal(op.status, 201);
+    buf_finish(&op.answer);
+    assert_int_equal(find_link("s", "events/a")->acked, 2);
+    assert_int_equal(find_link("s", "events/a")->tail, 4);
+    assert_true(find_link("s", "events/new")->acked == SUBSCRIPTION_START);
+    assert_null(find_link("s", "events/gone"));
+    assert_int_equal(call_count, 1);
+}
+
+/* News of a stream that came before the present one of its name change nothing. */
+static void test_old_news(void **state)
+{
+    (void)state;
+    assert_int_equal(sub_put("s", HOOK("events/*", "")), 201);
+    make("events/a", "[1]");
+    stream_id id = find_link("s", "events/a")->stream;
+    on_grew(subs, SLICE("events/a"), id - 1, 100);
+    sub_run();
+    assert_int_equal(find_link("s", "events/a")->tail, 2);
+    on_dropped(subs, SLICE("events/a"), id - 1);
+    sub_run();
+    assert_non_null(find_link("s", "events/a"));
+}
+
+/* A subscription that follows as many streams as one may is not woken for more; the operator is
+ * told once, and each is counted. */
+static void test_full(void **state)
+{
+    (void)state;
+    assert_int_equal(sub_put("s", HOOK("events/*", "")), 201);
+    struct subscription *sub = core_find(subs, SLICE("s"));
+    sub->link_count += SUBSCRIPTION_LINKS_MAX;
+    make("events/a", "[1]");
+    make("events/b", "[1]");
+    assert_int_equal(call_count, 0);
+    assert_int_equal(subs->counts.links_refused, 2);
+    assert_int_equal(troubles, 1);
+    sub->link_count -= SUBSCRIPTION_LINKS_MAX;
+    sub_crash(false); /* whoever makes room finds them at the next start at the latest */
+    assert_int_equal(call_count, 1);
+    assert_int_equal(find("s")->link_count, 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_put_together),  TEST(test_no_room),  TEST(test_many_pages),
+        TEST(test_while_linking), TEST(test_old_news), TEST(test_full),
+    };
+    return UNIT_RUN(tests);
+}
