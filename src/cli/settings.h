@@ -44,8 +44,8 @@ struct settings_sources {
 /* Prints the help of all flags. */
 void settings_print_help(FILE *out);
 
-/* Fills the settings from all sources and checks them. ERR_INVALID: something is set wrongly; ERR_IO,
- * ERR_NOMEM; each with a sentence. `sources` is to be finished either way. */
+/* Fills the settings from all sources and checks them. ERR_INVALID: something is set wrongly;
+ * ERR_IO, ERR_NOMEM; each with a sentence. `sources` is to be finished either way. */
 int settings_load(struct settings *settings, struct settings_sources *sources, int argc,
                   char **argv, struct errmsg *msg) MUST_USE;
 
