@@ -315,7 +315,7 @@ static int create_locked(struct stream_op *op, struct stream *s)
         return code;
     }
     commit(&plan, op, s, now_ms, end);
-    op->changed = c->batch.body.len > 0;
+    op->changed = true;
     op->result.created = true;
     set_result(op, s);
     return op_answer_after(op, s, 0);

@@ -103,6 +103,9 @@ struct engine_observer {
     /* The stream is durably deleted, also where its data stays for forks. Another stream of that
      * name has a greater id, and may be told of before. */
     void (*dropped)(void *context, struct slice name, uint64_t id);
+
+    /* The stream durably exists, and has no bytes of its own yet. May be NULL. */
+    void (*made)(void *context, struct slice name, uint64_t id);
 };
 
 /* Sets the observer, which is copied; NULL takes it away, and none of its callbacks runs once this

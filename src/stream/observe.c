@@ -42,8 +42,10 @@ static void tell(const struct engine_observer *o, const struct stream *s)
 {
     if (s->news & NEWS_DROPPED) {
         o->dropped(o->context, stream_name(s), s->id);
-    } else {
+    } else if (s->news & NEWS_GREW) {
         o->grew(o->context, stream_name(s), s->id, s->visible.tail);
+    } else if (o->made) {
+        o->made(o->context, stream_name(s), s->id);
     }
 }
 

@@ -52,6 +52,7 @@ struct stream_state {
 /* What an observer is told of. */
 #define NEWS_GREW    1u
 #define NEWS_DROPPED 2u
+#define NEWS_MADE    4u
 
 /* A staged record as far as it concerns one stream. */
 struct stream_change {

@@ -24,6 +24,7 @@ struct subscription *subscription_create(struct slice id)
     }
     memcpy(bytes, id.ptr, id.len);
     sub->id = (struct slice){bytes, id.len};
+    sub->wake_stream.owner = sub;
     map_init(&sub->links_by_path);
     list_init(&sub->links);
     list_init(&sub->pending);
@@ -86,6 +87,7 @@ struct subscription_link *subscription_link_create(struct subscription *sub, str
         return NULL;
     }
     l->owner = sub;
+    l->name.owner = sub;
     l->acked = acked;
     l->path_len = (uint16_t)path.len;
     memcpy(l->path, path.ptr, path.len);
@@ -97,7 +99,7 @@ struct subscription_link *subscription_link_create(struct subscription *sub, str
 
 void subscription_link_destroy(struct subscription_link *l)
 {
-    assert(!l || (!l->attached && !l->entry.node));
+    assert(!l || (!l->attached && !l->name.entry.node));
     free(l);
 }
 
@@ -132,7 +134,7 @@ int subscription_attach(struct subscription_link *l)
 void subscription_detach(struct subscription_link *l)
 {
     struct subscription *sub = l->owner;
-    assert(l->attached && !l->entry.node);
+    assert(l->attached && !l->name.entry.node);
     l->attached = false;
     subscription_refresh(l);
     map_remove(&sub->links_by_path, &l->by_path);

@@ -39,28 +39,34 @@ enum subscription_phase {
     SUBSCRIPTION_LEASED,  /* a worker has it until lease_until_ms */
 };
 
+/* A name by which the index finds a subscription. */
+struct subscription_name {
+    struct index_entry entry;
+    struct subscription *owner;
+};
+
 /* A stream that a subscription follows. Owned by its subscription. */
 struct subscription_link {
     struct subscription *owner;
-    struct map_node by_path;  /* in the links of the subscription, while `attached` */
-    struct list link;         /* on its list, in order of linking */
-    struct list pending_link; /* on its pending ones */
-    struct list dirty_link;   /* on its dirty ones: the note is older than this */
-    struct index_entry entry; /* in the index by name, while explicit */
-    uint64_t acked;           /* position of the cursor, or SUBSCRIPTION_START */
-    uint64_t skip;            /* bytes before it need no wake: they are wake events of ours */
-    uint64_t tail;            /* of the stream, durable; 0: there is none yet */
-    stream_id stream;         /* the stream that the cursor is about; 0: none yet */
-    uint64_t sent_generation; /* the newest wake that was sent with this link; 0: none */
-    uint64_t sent_tail;       /* the tail it told of */
-    uint32_t walk;            /* the newest listing that found the stream */
-    uint32_t edit;            /* its place in the change at hand, from 1 on; 0: none */
-    bool attached;            /* in the subscription */
-    bool is_explicit;         /* added by name; else only by the pattern */
-    bool saved;               /* there is a note of it */
-    bool dropped;             /* gone, but for its note */
-    uint16_t path_len;        /* bytes of `path` */
-    char path[];              /* canonical name of the stream */
+    struct map_node by_path;       /* in the links of the subscription, while `attached` */
+    struct list link;              /* on its list, in order of linking */
+    struct list pending_link;      /* on its pending ones */
+    struct list dirty_link;        /* on its dirty ones: the note is older than this */
+    struct subscription_name name; /* in the index, while explicit */
+    uint64_t acked;                /* position of the cursor, or SUBSCRIPTION_START */
+    uint64_t skip;                 /* bytes before it need no wake: they are wake events of ours */
+    uint64_t tail;                 /* of the stream, durable; 0: there is none yet */
+    stream_id stream;              /* the stream that the cursor is about; 0: none yet */
+    uint64_t sent_generation;      /* the newest wake that was sent with this link; 0: none */
+    uint64_t sent_tail;            /* the tail it told of */
+    uint32_t walk;                 /* the newest listing that found the stream */
+    uint32_t edit;                 /* its place in the change at hand, from 1 on; 0: none */
+    bool attached;                 /* in the subscription */
+    bool is_explicit;              /* added by name; else only by the pattern */
+    bool saved;                    /* there is a note of it */
+    bool dropped;                  /* gone, but for its note */
+    uint16_t path_len;             /* bytes of `path` */
+    char path[];                   /* canonical name of the stream */
 };
 
 /* What a PUT defined, from the bytes of `memory`. */
@@ -96,7 +102,8 @@ struct subscription {
     int64_t created_ms; /* wall clock; of one that was deleted, when that was */
     struct subscription_definition def;
     struct subscription_state state;
-    struct index_entry entry; /* of the pattern */
+    struct index_entry entry;             /* of the pattern */
+    struct subscription_name wake_stream; /* pull-wake: in the index, to hear when it is made */
 
     struct map links_by_path; /* struct subscription_link, dropped ones included */
     struct list links;        /* the same, in order of linking */

@@ -165,6 +165,13 @@ struct subscription *core_obtain(struct subscriptions *s, struct slice id);
 /* Frees a subscription that does not exist, has no generation to keep, and nothing under way. */
 void core_forget(struct subscriptions *s, struct subscription *sub);
 
+/* Has the index know its pattern and its wake stream. ERR_NOMEM, ERR_LIMIT; then it knows neither
+ * or one of them. */
+int core_index(struct subscriptions *s, struct subscription *sub) MUST_USE;
+
+/* Has it forget both. */
+void core_forget_names(struct subscriptions *s, struct subscription *sub);
+
 /* Takes the link out of the index of names. */
 void core_unindex(struct subscriptions *s, struct subscription_link *l);
 

@@ -47,7 +47,7 @@ static void unindex_edits(struct subscriptions *s, struct subscription_change *c
 /* The deleted subscription keeps its generation, if it ever had one, and nothing else. */
 static void remove_all(struct subscriptions *s, struct subscription *sub, int64_t removed_ms)
 {
-    subscription_index_remove(s->index, &sub->entry);
+    core_forget_names(s, sub);
     struct list *first;
     while ((first = list_first(&sub->links)) != NULL) {
         struct subscription_link *l = container_of(first, struct subscription_link, link);
@@ -62,7 +62,6 @@ static void remove_all(struct subscriptions *s, struct subscription *sub, int64_
     subscription_state_end(&sub->state);
     sub->created_ms = removed_ms;
     wake_forget(s, sub);
-    engine_observer_changed(s->config.engine);
     atomic_fetch_sub(&s->counts.subscriptions, 1);
     atomic_fetch_add(&s->counts.tombstones, sub->state.generation > 0);
 }

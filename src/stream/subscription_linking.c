@@ -68,7 +68,7 @@ static void undo(struct linking *k)
         }
     }
     if (!sub->exists) {
-        subscription_index_remove(k->owner->index, &sub->entry);
+        core_forget_names(k->owner, sub);
         free(sub->def.memory);
         sub->def = (struct subscription_definition){0};
         sub->number = k->old_number;
@@ -153,7 +153,7 @@ static int prepare_name(struct linking *k, struct slice path)
     if (l->is_explicit && !l->dropped) {
         return 0;
     }
-    int code = subscription_index_add_name(k->owner->index, &l->entry, path);
+    int code = subscription_index_add_name(k->owner->index, &l->name.entry, path);
     if (code == 0 && !l->dropped) {
         /* Found by the pattern before: the cursor stays. */
         const struct subscription_edit edit = {
@@ -165,11 +165,7 @@ static int prepare_name(struct linking *k, struct slice path)
 
 static int prepare(struct linking *k)
 {
-    struct subscription *sub = k->sub;
-    int code = 0;
-    if (!sub->exists && sub->def.pattern.len > 0) {
-        code = subscription_index_add_pattern(k->owner->index, &sub->entry, sub->def.pattern);
-    }
+    int code = k->sub->exists ? 0 : core_index(k->owner, k->sub);
     for (size_t i = 0; i < k->path_count && code == 0; i++) {
         code = prepare_name(k, k->paths[i]);
     }

@@ -143,7 +143,7 @@ static int load_link(void *context, struct slice key, struct slice value)
     if (!l->is_explicit) {
         return 0;
     }
-    int code = subscription_index_add_name(d->s->index, &l->entry, n.path);
+    int code = subscription_index_add_name(d->s->index, &l->name.entry, n.path);
     return code < 0 ? no_memory(d) : 0;
 }
 
@@ -160,8 +160,7 @@ static int begin_again(struct loading *d)
         wake_set_due(s, sub);
         sub->stale = st->phase == SUBSCRIPTION_OFFERED && st->lease_until_ms > 0 &&
                      st->lease_until_ms <= now_ms;
-        if (sub->def.pattern.len > 0 &&
-            subscription_index_add_pattern(s->index, &sub->entry, sub->def.pattern) < 0) {
+        if (core_index(s, sub) < 0) {
             return no_memory(d);
         }
         core_ready(s, sub);

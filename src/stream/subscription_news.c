@@ -113,6 +113,11 @@ static void on_dropped(void *context, struct slice name, uint64_t id)
     queue(context, name, id, 0, true);
 }
 
+static void on_made(void *context, struct slice name, uint64_t id)
+{
+    queue(context, name, id, 0, false);
+}
+
 void news_observe(struct subscriptions *s)
 {
     const struct engine_observer observer = {
@@ -120,6 +125,7 @@ void news_observe(struct subscriptions *s)
         .matches = on_matches,
         .grew = on_grew,
         .dropped = on_dropped,
+        .made = on_made,
     };
     engine_observe(s->config.engine, &observer);
 }
@@ -139,7 +145,7 @@ static void on_hit(void *context, struct index_entry *entry)
     }
     s->hits[s->hit_count++] = entry->is_pattern
                                   ? container_of(entry, struct subscription, entry)
-                                  : container_of(entry, struct subscription_link, entry)->owner;
+                                  : container_of(entry, struct subscription_name, entry)->owner;
 }
 
 bool core_look_up(struct subscriptions *s, struct slice name)
@@ -244,12 +250,23 @@ static void tell(struct subscriptions *s, struct subscription *sub, const struct
     subscription_refresh(l);
 }
 
+/* The stream that its events could not be written to may be another one now. */
+static void tell_wake_stream(struct subscription *sub, const struct news *n)
+{
+    bool own = sub->def.type == SUBSCRIPTION_PULL_WAKE &&
+               slice_equal(sub->def.target, news_name(n));
+    if (own && !n->dropped && sub->event_failures > 0) {
+        sub->retry_due_ms = 0;
+    }
+}
+
 static void tell_one(struct subscriptions *s, struct subscription *sub, const struct news *n)
 {
     if (sub->linking) {
         hold(sub, n);
     } else if (sub->exists) {
         tell(s, sub, n);
+        tell_wake_stream(sub, n);
         core_ready(s, sub);
     }
     if (sub->missed && !sub->linking) {

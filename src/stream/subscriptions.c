@@ -80,10 +80,30 @@ void core_forget(struct subscriptions *s, struct subscription *sub)
     subscription_destroy(sub);
 }
 
+int core_index(struct subscriptions *s, struct subscription *sub)
+{
+    const struct subscription_definition *def = &sub->def;
+    int code = 0;
+    if (def->pattern.len > 0) {
+        code = subscription_index_add_pattern(s->index, &sub->entry, def->pattern);
+    }
+    if (code == 0 && def->type == SUBSCRIPTION_PULL_WAKE) {
+        code = subscription_index_add_name(s->index, &sub->wake_stream.entry, def->target);
+    }
+    return code;
+}
+
+void core_forget_names(struct subscriptions *s, struct subscription *sub)
+{
+    subscription_index_remove(s->index, &sub->entry);
+    subscription_index_remove(s->index, &sub->wake_stream.entry);
+    engine_observer_changed(s->config.engine);
+}
+
 void core_unindex(struct subscriptions *s, struct subscription_link *l)
 {
-    if (l->entry.node) {
-        subscription_index_remove(s->index, &l->entry);
+    if (l->name.entry.node) {
+        subscription_index_remove(s->index, &l->name.entry);
         engine_observer_changed(s->config.engine);
     }
 }
@@ -345,10 +365,11 @@ static void destroy(struct subscriptions *s)
         map_remove(&s->by_id, node);
         if (s->index) {
             subscription_index_remove(s->index, &sub->entry);
+            subscription_index_remove(s->index, &sub->wake_stream.entry);
             LIST_FOR_EACH(each, &sub->links)
             {
                 struct subscription_link *l = container_of(each, struct subscription_link, link);
-                subscription_index_remove(s->index, &l->entry);
+                subscription_index_remove(s->index, &l->name.entry);
             }
         }
         news_drop_all(&sub->held);

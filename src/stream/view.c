@@ -90,6 +90,7 @@ static uint8_t news_of(const struct stream *s, const struct stream_change *c)
     const struct stream_state *v = &s->visible;
     uint64_t tail = v->life == LIFE_UNBORN ? stream_own_start(s) : v->tail;
     uint8_t news = c->after.tail > tail && !c->quiet ? NEWS_GREW : 0;
+    news |= v->life == LIFE_UNBORN ? NEWS_MADE : 0;
     return v->life <= LIFE_ALIVE && c->after.life > LIFE_ALIVE ? news | NEWS_DROPPED : news;
 }
 

@@ -13,6 +13,7 @@ struct ear {
     unsigned asked;
     unsigned grew;
     unsigned dropped;
+    unsigned made;
     char name[64];
     uint64_t id;
     uint64_t tail;
@@ -52,7 +53,14 @@ static void ear_dropped(void *context, struct slice name, uint64_t id)
     e->dropped++;
 }
 
-static const struct engine_observer observer = {&ear, ear_matches, ear_grew, ear_dropped};
+static void ear_made(void *context, struct slice name, uint64_t id)
+{
+    struct ear *e = context;
+    note(e, name, id);
+    e->made++;
+}
+
+static const struct engine_observer observer = {&ear, ear_matches, ear_grew, ear_dropped, ear_made};
 
 static int open_rig(void **state)
 {
@@ -74,6 +82,25 @@ static void expect(unsigned grew, unsigned dropped)
 {
     assert_int_equal(ear.grew, grew);
     assert_int_equal(ear.dropped, dropped);
+}
+
+/* A stream without bytes of its own is told as made, any other one as grown. */
+static void test_made(void **state)
+{
+    (void)state;
+    assert_int_equal(rig_put(&rig, "on", TEXT, ""), 0);
+    expect(0, 0);
+    assert_int_equal(ear.made, 1);
+    assert_string_equal(ear.name, "on");
+    assert_int_equal(rig_put(&rig, "on", TEXT, ""), 0);
+    assert_int_equal(ear.made, 1);
+    assert_int_equal(rig_put(&rig, "on/2", TEXT, "x"), 0);
+    expect(1, 0);
+    assert_int_equal(rig_fork(&rig, "on/3", "on/2"), 0);
+    expect(1, 0);
+    assert_int_equal(ear.made, 2);
+    assert_int_equal(rig_put(&rig, "off", TEXT, ""), 0);
+    assert_int_equal(ear.made, 2);
 }
 
 /* An append is told with name, id and tail. */
@@ -293,6 +320,7 @@ static void test_away(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_made, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(test_append, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(test_create, open_rig, close_rig),
         cmocka_unit_test_setup_teardown(test_durable, open_rig, close_rig),

@@ -289,7 +289,7 @@ static void ear_dropped(void *context, struct slice name, uint64_t id)
 static void *change_mind(void *context)
 {
     struct ear *ear = context;
-    const struct engine_observer observer = {ear, ear_matches, ear_grew, ear_dropped};
+    const struct engine_observer observer = {ear, ear_matches, ear_grew, ear_dropped, NULL};
     while (!atomic_load(&ear->stop)) {
         engine_observe(ear->engine, &observer);
         engine_observer_changed(ear->engine);
@@ -301,7 +301,7 @@ static void *change_mind(void *context)
 static void ear_start(struct ear *ear, struct engine *e)
 {
     *ear = (struct ear){.engine = e};
-    const struct engine_observer observer = {ear, ear_matches, ear_grew, ear_dropped};
+    const struct engine_observer observer = {ear, ear_matches, ear_grew, ear_dropped, NULL};
     engine_observe(e, &observer);
     assert_int_equal(pthread_create(&ear->thread, NULL, change_mind, ear), 0);
 }

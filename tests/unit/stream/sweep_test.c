@@ -108,7 +108,8 @@ static void test_observer(void **state)
 {
     (void)state;
     unsigned dropped = 0;
-    const struct engine_observer observer = {&dropped, wants_all, ignore_growth, count_dropped};
+    const struct engine_observer observer = {&dropped, wants_all, ignore_growth, count_dropped,
+                                             NULL};
     put_ttl("in catalog");
     rig_reopen(&rig, true);
     engine_observe(rig.engine, &observer);
