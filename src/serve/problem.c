@@ -3,6 +3,7 @@
 #include "serve/problem.h"
 
 #include "base/json.h"
+#include "stream/subscription_view.h"
 
 #define DOCUMENT_BYTES_MAX (4 * KIB)
 
@@ -14,32 +15,28 @@ void problem_format(struct buf *out, int status, struct slice detail)
     buf_append(out, SLICE("}\n"));
 }
 
-/* What refusals of HTTP itself are called there; the codes of the protocol are given by what
- * serves the request. */
+/* What refusals of HTTP itself are called there: as what serves the request would call them, where
+ * it has a word for the status. */
 static const char *control_code_of(int status)
 {
-    switch (status) {
-    case 400:
-        return "INVALID_REQUEST";
-    case 401:
-        return "UNAUTHORIZED";
-    case 404:
-        return "SUBSCRIPTION_NOT_FOUND";
-    case 405:
-        return "METHOD_NOT_ALLOWED";
-    case 408:
-        return "REQUEST_TIMEOUT";
-    case 413:
-        return "PAYLOAD_TOO_LARGE";
-    case 429:
-        return "TOO_MANY_REQUESTS";
-    case 503:
-        return "UNAVAILABLE";
-    case 507:
-        return "INSUFFICIENT_STORAGE";
-    default:
-        return "INTERNAL_ERROR";
+    static const struct {
+        int status;
+        const char *code;
+    } codes[] = {
+        {401, "UNAUTHORIZED"}, /* the secret; of tokens others speak */
+        {405, "METHOD_NOT_ALLOWED"},
+        {408, "REQUEST_TIMEOUT"},
+#define X(name, number) {number, #name},
+        SUBSCRIPTION_ERROR_LIST(X)
+#undef X
+    };
+
+    for (size_t i = 0; i < ARRAY_COUNT(codes); i++) {
+        if (codes[i].status == status) {
+            return codes[i].code;
+        }
     }
+    return "INTERNAL_ERROR";
 }
 
 void problem_format_control(struct buf *out, int status, struct slice message)

@@ -178,8 +178,8 @@ describe('bodies', () => {
         const chunked = (text) => exchange(server, head('PUT', path, ['Transfer-Encoding: chunked']) +
             `${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`, 'PUT');
 
-        assertError(await raw('PUT', path, { body: padded(65_537) }), 413, 'PAYLOAD_TOO_LARGE');
-        assertError(await chunked(padded(65_537)), 413, 'PAYLOAD_TOO_LARGE');
+        assertError(await raw('PUT', path, { body: padded(65_537) }), 413, 'REQUEST_TOO_LARGE');
+        assertError(await chunked(padded(65_537)), 413, 'REQUEST_TOO_LARGE');
         assertError(await new Subscription(server, id).get(), 404, 'SUBSCRIPTION_NOT_FOUND');
         assertStatus(await raw('PUT', path, { body: padded(65_536) }), 201);
         assertStatus(await chunked(padded(65_536)), 200);
@@ -188,14 +188,14 @@ describe('bodies', () => {
     test('over the server\'s own cap the answer has the same form', async (t) => {
         const small = await serverFor(t, ['--max-body', '1KiB']);
         const subscription = new Subscription(small, 'a');
-        assertError(await subscription.put(padded(1_025)), 413, 'PAYLOAD_TOO_LARGE');
+        assertError(await subscription.put(padded(1_025)), 413, 'REQUEST_TOO_LARGE');
         assertStatus(await subscription.put(padded(1_024)), 201);
     });
 
     test('a body that is too large is refused before it is sent', async () => {
         const reply = await exchange(server, head('PUT', `${CONTROL}/subscriptions/x`,
             ['Content-Length: 65537', 'Expect: 100-continue']), 'PUT');
-        assertError(reply, 413, 'PAYLOAD_TOO_LARGE');
+        assertError(reply, 413, 'REQUEST_TOO_LARGE');
         const raws = await Raw.open(server);
         raws.send(head('PUT', `${CONTROL}/subscriptions/${uniqueName()}`, [`Content-Length: ${padded(200).length}`, 'Expect: 100-continue']));
         assert.equal((await raws.head()).status, 100);

@@ -62,7 +62,7 @@ describe('--max-request-rate', { concurrency: true, timeout: 120_000 }, () => {
             return one.status === 429 && one;
         }, { every: 0 });
         assert.match(reply.headers['retry-after'], /^[1-9]\d*$/);
-        assert.equal(reply.json().error.code, 'TOO_MANY_REQUESTS');
+        assert.equal(reply.json().error.code, 'LIMIT_REACHED');
     });
 });
 

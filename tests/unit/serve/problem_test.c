@@ -49,11 +49,11 @@ static void formats_for_the_control_api(void **state)
     assert_control(404, "\"SUBSCRIPTION_NOT_FOUND\"");
     assert_control(405, "\"METHOD_NOT_ALLOWED\"");
     assert_control(408, "\"REQUEST_TIMEOUT\"");
-    assert_control(413, "\"PAYLOAD_TOO_LARGE\"");
-    assert_control(429, "\"TOO_MANY_REQUESTS\"");
+    assert_control(413, "\"REQUEST_TOO_LARGE\"");
+    assert_control(429, "\"LIMIT_REACHED\"");
     assert_control(500, "\"INTERNAL_ERROR\"");
     assert_control(503, "\"UNAVAILABLE\"");
-    assert_control(507, "\"INSUFFICIENT_STORAGE\"");
+    assert_control(507, "\"OUT_OF_SPACE\"");
 }
 
 /* The disk's own words are not for clients; the others' are, and an empty one has a default. */
