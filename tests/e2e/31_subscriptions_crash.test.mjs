@@ -93,6 +93,20 @@ for (const [way, again] of Object.entries(WAYS)) {
             assert.equal(next.streams[0].acked_offset, '-1');
         });
 
+        test('a lease that ended while nobody ran makes a new generation, too', async (t) => {
+            const server = await serverFor(t, FLAGS);
+            const { subscription, stream, events } = await pullWorld(server, { lease: SHORT_LEASE_MS });
+            await stream.create({}, '[1]');
+            const claim = await subscription.claimed();
+            const over = Date.now() + SHORT_LEASE_MS;
+            await (way === 'restart' ? server.stop() : server.crash());
+            await eventually('the lease is over', () => Date.now() > over, { every: 50 });
+            await server.start();
+            assert.equal((await events.of(subscription, claim.generation + 1)).stream, stream.name);
+            assertError(await subscription.ack(claim, { done: true }), 409, 'FENCED');
+            assert.equal((await subscription.claimed('worker-2')).generation, claim.generation + 1);
+        });
+
         test('an id that was deleted keeps its generation, and old tokens stay fenced', async (t) => {
             const server = await serverFor(t, FLAGS);
             const { subscription, stream, config } = await pullWorld(server);
@@ -257,6 +271,31 @@ describe('kill -9 at any moment', () => {
         const missing = state.written.filter((i) => !state.seen.has(i));
         assert.deepEqual(missing, [], `${state.written.length} written`);
         assert.ok(events);
+    });
+
+    test('each wake is told in the wake stream, whenever the server dies', { timeout: 240_000 }, async (t) => {
+        const server = await serverFor(t, FLAGS);
+        const { subscription, stream, events } = await pullWorld(server);
+        await stream.create();
+        const random = randomFrom(0x34);
+        let generation = 0;
+        for (let round = 0; round < rounds(40); round++) {
+            const tail = await tailOf(stream);
+            // The server dies at any moment from the append on, which may have been answered by then.
+            const kill = sleep(random.between(0, 8)).then(() => server.crash());
+            await stream.post('[1]').catch(() => null);
+            await kill;
+            await server.start();
+            if (await tailOf(stream) === tail) {
+                continue;   // It was never taken.
+            }
+            // Nothing but the event brings the worker here.
+            const event = await events.next((one) => one.generation > generation, `event after generation ${generation}`);
+            const claim = await subscription.claimed();
+            assert.ok(claim.generation >= event.generation);
+            generation = claim.generation;
+            assertStatus(await subscription.ack(claim, { acks: acksOf(claim), done: true }), 200);
+        }
     });
 
     test('webhooks: every acknowledged append is delivered in some wake', { timeout: 240_000 }, async (t) => {
