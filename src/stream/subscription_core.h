@@ -156,6 +156,9 @@ void core_post(void *context, struct task *task);
 /* The subscription has something to do, or may have. */
 void core_ready(struct subscriptions *s, struct subscription *sub);
 
+/* The same, before others: somebody waits for an answer. */
+void core_ready_first(struct subscriptions *s, struct subscription *sub);
+
 /* The subscription of that id, which may be a tombstone; or NULL. */
 struct subscription *core_find(const struct subscriptions *s, struct slice id);
 

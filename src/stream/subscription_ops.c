@@ -168,7 +168,7 @@ void ops_arrive(struct task *task)
     struct subscription *sub = read_request(op) ? find_subject(s, op) : NULL;
     if (sub) {
         list_append(&sub->ops, &op->link);
-        core_ready(s, sub);
+        core_ready_first(s, sub);
     }
 }
 

@@ -26,6 +26,12 @@ void core_ready(struct subscriptions *s, struct subscription *sub)
     }
 }
 
+void core_ready_first(struct subscriptions *s, struct subscription *sub)
+{
+    list_remove(&sub->ready_link);
+    list_append(s->ready.next, &sub->ready_link);
+}
+
 static uint64_t id_hash(const struct subscriptions *s, struct slice id)
 {
     return slice_hash(id, s->seed);

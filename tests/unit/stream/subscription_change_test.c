@@ -92,7 +92,7 @@ static void test_dropped(void **state)
 static void test_seal_max(void **state)
 {
     (void)state;
-    char path[8];
+    char path[16];
     for (int i = 0; i < 20; i++) {
         (void)snprintf(path, sizeof(path), "a%d", i);
         subscription_soil(add(path, 1, 0, 0));
