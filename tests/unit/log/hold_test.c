@@ -178,12 +178,43 @@ static void test_lost_pin(void **state)
     site_remove(&s);
 }
 
+static int64_t no_room(void *context, const char *path)
+{
+    (void)context;
+    (void)path;
+    return 4096;
+}
+
+/* A store whose disk runs short comes first. */
+static void test_short_of_space(void **state)
+{
+    (void)state;
+    struct site s;
+    struct hold *hold = NULL;
+    open_site(&s);
+    static char large[MIB];
+    memset(large, 'l', sizeof(large) - 1);
+    assert_int_equal(hold_begin(holds_of(&s), &hold), 0);
+    s.rig.sys.free_bytes = no_room;
+    int rc = 0;
+    for (unsigned i = 0; i < 20 && rc == 0; i++) {
+        rc = rig_post_body(&s.rig, "text", "text/plain", large);
+    }
+    assert_int_equal(rc, ERR_NOSPC);
+    assert_false(hold_broken(hold));
+    site_save(&s.rig);
+    assert_true(hold_broken(hold));
+    hold_end(hold);
+    site_down(&s);
+    site_remove(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_everything_stays),  cmocka_unit_test(test_packs_go_later),
         cmocka_unit_test(test_snapshot_is_whole), cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_lost_pin),
+        cmocka_unit_test(test_lost_pin),          cmocka_unit_test(test_short_of_space),
     };
     return UNIT_RUN(tests);
 }
