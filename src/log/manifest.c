@@ -158,7 +158,8 @@ int manifest_read(struct slice text, struct manifest_head *ret_head, manifest_fi
     struct slice end = {text.ptr + text.len - END_BYTES, END_BYTES};
     struct slice body = {text.ptr, text.len - END_BYTES};
     if (!slice_starts_with(end, SLICE("end ")) || end.ptr[END_BYTES - 1] != '\n' ||
-        !read_crc((struct slice){end.ptr + 4, 8}, &crc) || crc != crc32c(0, body.ptr, body.len)) {
+        !read_crc((struct slice){end.ptr + 4, 8}, &crc) || crc != crc32c(0, body.ptr, body.len) ||
+        body.len == 0 || end.ptr[-1] != '\n') {
         return damaged(msg);
     }
     if (!slice_starts_with(body, SLICE(FIRST_LINE))) {

@@ -1,18 +1,64 @@
 /* The engine beside a naive model, on the real disk and without crashes: random requests, pages of
  * every size from every place, live readers, forks, expiry, checkpoints and compactions in between,
- * and from time to time the engine is closed and opened again; or all of it in memory mode.
+ * and from time to time the engine is closed and opened again; or all of it in memory mode. The
+ * verifier looks at the directory while it is closed, and while it is held and the world goes on.
  *
  *   model_sim [--seeds N] [--start S] [--steps K] [-v]      N from a tenth of SIM_SEEDS */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/limits.h"
+#include "log/hold.h"
+#include "log/verify.h"
 #include "sim/world.h"
 #include "sim/alloc.h"
+
+static void on_found(void *context, const struct verify_finding *f)
+{
+    (void)context;
+    CHECK(f->level != VERIFY_DAMAGE, "verify: %s: %s", f->file, f->text);
+}
+
+/* What happens while a tool reads. */
+static void on_progress(void *context, uint64_t done, uint64_t total)
+{
+    struct world *w = context;
+    (void)done;
+    (void)total;
+    if (w->engine && world_chance(w, 3) && w->request_count < 30) {
+        world_act(w);
+    }
+}
+
+static void verify(struct world *w, bool running, log_pos durable)
+{
+    struct verify_report report;
+    struct errmsg msg = {{0}};
+    const struct verify_config config = {.sys = &w->sys,
+                                         .dir = w->dir,
+                                         .running = running,
+                                         .durable = durable,
+                                         .context = w,
+                                         .found = on_found,
+                                         .progress = on_progress};
+    int rc = verify_run(&config, &report, &msg);
+    CHECK(rc == 0, "verify: %s", msg.text);
+}
+
+static void verify_held(struct world *w)
+{
+    struct hold *hold = NULL;
+    int rc = hold_begin(engine_holds(w->engine), &hold);
+    CHECK(rc == 0, "hold: %s", err_name(rc));
+    verify(w, true, hold_durable(hold));
+    CHECK(!hold_broken(hold), "the hold was broken");
+    hold_end(hold);
+}
 
 static void reopen(struct world *w)
 {
     world_close(w, world_chance(w, 2));
+    verify(w, false, 0);
     int rc = world_open(w);
     CHECK(rc == 0, "open: %s", err_name(rc));
     world_verify(w);
@@ -33,6 +79,9 @@ static void run_seed(uint64_t seed, unsigned steps, bool verbose)
         if (!memory && world_chance(w, 200)) {
             reopen(w);
         }
+        if (world_chance(w, 150)) {
+            verify_held(w);
+        }
         world_act(w);
         if (w->request_count > 30) {
             world_commit(w);
@@ -45,6 +94,7 @@ static void run_seed(uint64_t seed, unsigned steps, bool verbose)
     }
     world_delete_all(w);
     world_close(w, true);
+    verify(w, false, 0);
     world_finish(w);
     free(w);
 }

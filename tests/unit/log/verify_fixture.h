@@ -341,6 +341,30 @@ static inline const char *site_pack(pack_id id)
     return name;
 }
 
+#ifdef ARBE_TESTS_UNIT_BASE_FAULT_H
+/* Each allocation of the file under test fails, and all later ones: the verifier ends and says that
+ * memory ran out. */
+static inline void site_try_memory(void)
+{
+    struct site s;
+    site_build(&s);
+    int rc = ERR_NOMEM;
+    for (long i = 0; rc != 0; i++) {
+        struct errmsg msg = {{0}};
+        const struct verify_config config = {
+            .sys = &s.rig.sys, .dir = s.rig.dir, .context = &s, .found = site_found};
+        s.len = 0;
+        fault_countdown = i;
+        rc = verify_run(&config, &s.report, &msg);
+        fault_countdown = -1;
+        assert_true(rc == 0 || rc == ERR_NOMEM);
+        assert_true(i < 1000);
+    }
+    assert_int_equal(s.report.damages, 0);
+    site_remove(&s);
+}
+#endif
+
 /* One kind of damage, and the sentence that must be said of it. */
 struct damage {
     const char *name;

@@ -1,4 +1,6 @@
 /* Damage to what forks and sources say of each other: each kind is named. */
+#include "unit/base/fault.h"
+
 #include "log/verify_forks.c"
 
 #include "unit/log/verify_fixture.h"
@@ -155,11 +157,18 @@ static void test_depth(void **state)
     site_remove(&s);
 }
 
+static void test_no_memory(void **state)
+{
+    (void)state;
+    site_try_memory();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_damages),
         cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_no_memory),
     };
     return UNIT_RUN(tests);
 }

@@ -1,4 +1,6 @@
 /* Damage to the log: each kind is named; what a crash leaves is not damage. */
+#include "unit/base/fault.h"
+
 #include "log/verify_log.c"
 
 #include "base/crc32c.h"
@@ -187,12 +189,19 @@ static void test_older_checkpoint(void **state)
     site_remove(&s);
 }
 
+static void test_no_memory(void **state)
+{
+    (void)state;
+    site_try_memory();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_damages),
         cmocka_unit_test(test_torn_end),
         cmocka_unit_test(test_older_checkpoint),
+        cmocka_unit_test(test_no_memory),
     };
     return UNIT_RUN(tests);
 }

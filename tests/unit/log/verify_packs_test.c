@@ -1,4 +1,6 @@
 /* Damage to packs and to what the catalog says of them: each kind is named. */
+#include "unit/base/fault.h"
+
 #include "log/verify_packs.c"
 
 #include "unit/log/verify_fixture.h"
@@ -274,11 +276,18 @@ static void test_leftovers(void **state)
     site_remove(&s);
 }
 
+static void test_no_memory(void **state)
+{
+    (void)state;
+    site_try_memory();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_damages),
         cmocka_unit_test(test_leftovers),
+        cmocka_unit_test(test_no_memory),
     };
     return UNIT_RUN(tests);
 }

@@ -1,4 +1,6 @@
 /* The verifier as a whole: good directories of many kinds, failing reads, what it says. */
+#include "unit/base/fault.h"
+
 #include "log/verify.c"
 
 #include "unit/log/verify_fixture.h"
@@ -190,6 +192,12 @@ static void test_names(void **state)
     assert_string_equal(out + len - 4, "...\"");
 }
 
+static void test_no_memory(void **state)
+{
+    (void)state;
+    site_try_memory();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +208,7 @@ int main(void)
         cmocka_unit_test(test_running),
         cmocka_unit_test(test_every_read_fails),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_no_memory),
     };
     return UNIT_RUN(tests);
 }
