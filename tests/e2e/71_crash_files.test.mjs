@@ -68,7 +68,8 @@ function truncate(path, size) {
 let copies = 0;
 function copyOf(dir) {
     const copy = join(top, `copy-${copies++}`);
-    cpSync(dir, copy, { recursive: true });
+    // A killed server leaves the socket that backups come through.
+    cpSync(dir, copy, { recursive: true, filter: (source) => !statSync(source).isSocket() });
     return copy;
 }
 
