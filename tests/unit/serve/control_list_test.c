@@ -122,6 +122,20 @@ static void writes_entries(void **state)
     buf_finish(&listing.page);
 }
 
+/* A page that memory does not bear ends the listing. */
+static void bears_no_memory(void **state)
+{
+    struct stream_listed listed = {.name = SLICE("a"), .content_type = SLICE("text/plain")};
+
+    (void)state;
+    listing = (struct control_listing){.code = 0};
+    for (size_t max = 0; max < 100; max++) {
+        buf_init(&listing.page, max);
+        assert_int_equal(put_stream(&listing, &listed), ERR_NOMEM);
+        buf_finish(&listing.page);
+    }
+}
+
 /* The longest page there can be fits. */
 static void holds_the_longest_page(void **state)
 {
@@ -154,6 +168,7 @@ int main(void)
         cmocka_unit_test(refuses_what_it_does_not_know),
         cmocka_unit_test(bounds_values),
         cmocka_unit_test(writes_entries),
+        cmocka_unit_test(bears_no_memory),
         cmocka_unit_test(holds_the_longest_page),
     };
 
