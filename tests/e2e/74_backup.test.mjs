@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { JSON_TYPE, Stream, TEXT, producer } from './lib/http.mjs';
+import { JSON_TYPE, Stream, TEXT, producer, request } from './lib/http.mjs';
 import { Faults, buildFaultLibrary, canMount, mountTiny } from './lib/faults.mjs';
 import { BIN, Server, run, serverFor, tempDir } from './lib/server.mjs';
 import { eventually, randomFrom, rounds, withDeadline } from './lib/wait.mjs';
@@ -376,6 +376,34 @@ describe('verify and restore with the program', { timeout: 300_000 }, () => {
         writeFileSync(path, bytes);
         assert.match(await good(['verify', server.dir]), /everything is right/);
         await server.start();
+    });
+
+    test('keys are in a backup, and damaged ones are told', async (t) => {
+        const { server } = await filled(t);
+        const keys = join(server.dir, 'keys', 'keys.pem');
+        const subscription = await request(server.base, 'PUT', '/v1/stream/__ds/subscriptions/kept', {
+            headers: { 'Content-Type': JSON_TYPE },
+            body: JSON.stringify({ type: 'pull-wake', streams: ['filled'], wake_stream: 'wakes' }),
+        });
+        assert.ok([200, 201].includes(subscription.status), subscription.text);
+        assert.ok(existsSync(keys));
+        const out = freshPath('out');
+        await good(['backup', server.dir, out]);
+        assert.deepEqual(readFileSync(join(out, 'keys', 'keys.pem')), readFileSync(keys));
+        const dir = freshPath('dir');
+        await good(['restore', out, dir]);
+        const restored = await serverFor(t, FLAGS, { dir });
+        const { status } = await request(restored.base, 'GET', '/v1/stream/__ds/subscriptions/kept');
+        assert.equal(status, 200);
+        await restored.stop();
+        const bytes = readFileSync(join(dir, 'keys', 'keys.pem'));
+        bytes[bytes.length >> 1] ^= 1;
+        writeFileSync(join(dir, 'keys', 'keys.pem'), bytes);
+        const { code, stdout } = await run(['streams', 'verify', dir]);
+        assert.equal(code, 1);
+        assert.match(stdout, /^damage: keys\/keys.pem: the keys of subscriptions cannot be read: /m);
+        rmSync(join(dir, 'keys', 'keys.pem'));
+        assert.match((await run(['streams', 'verify', dir])).stdout, /^damage: keys\/keys.pem: the keys/m);
     });
 
     test('stats tells what is there, also while it is served', async (t) => {
