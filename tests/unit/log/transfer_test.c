@@ -1,4 +1,4 @@
-/* Copying into a new directory: memory that runs out, paths that are too long, what is taken away. */
+/* Copying into a new directory: no memory, paths that are too long, what is taken away. */
 #include "unit/base/fault.h"
 
 #include "log/transfer.c"
