@@ -378,6 +378,21 @@ describe('verify and restore with the program', { timeout: 300_000 }, () => {
         await server.start();
     });
 
+    test('verify, stats and backup change nothing in a directory that is not in use', async (t) => {
+        const { server } = await filled(t);
+        await server.crash();
+        const look = () => readdirSync(server.dir, { recursive: true }).sort().map((name) => {
+            const info = statSync(join(server.dir, name));
+            return [name, info.mtimeMs, info.ctimeMs, info.mode, info.isFile() ? readFileSync(join(server.dir, name)).toString('base64') : ''];
+        });
+        const before = look();
+        await good(['verify', server.dir]);
+        await good(['stats', server.dir]);
+        await good(['backup', server.dir, freshPath('out')]);
+        assert.deepEqual(look(), before);
+        await server.start();
+    });
+
     test('keys are in a backup, and damaged ones are told', async (t) => {
         const { server } = await filled(t);
         const keys = join(server.dir, 'keys', 'keys.pem');
