@@ -225,6 +225,18 @@ describe('settings', () => {
         assert.equal(body.callback_url, `https://streams.example/base${CONTROL}/subscriptions/a%20b/callback`);
     });
 
+    test('the rules for URLs hold for new subscriptions; those that are there are told as they are', async (t) => {
+        const server = await serverFor(t, FLAGS);
+        const subscription = new Subscription(server, 'a');
+        const config = { type: 'webhook', pattern: 'in/*', webhook: { url: 'http://127.0.0.1:9/hook' } };
+        const { created_at } = await subscription.create(config);
+        await server.restart([]);
+        assert.equal(assertStatus(await subscription.put(config), 200).json().created_at, created_at);
+        assertError(await new Subscription(server, 'b').put(config), 400, 'WEBHOOK_URL_REJECTED');
+        assertStatus(await subscription.remove(), 204);
+        assertError(await subscription.put(config), 400, 'WEBHOOK_URL_REJECTED');
+    });
+
     test('in memory they work like any other, and are gone with the streams', async (t) => {
         const server = await serverFor(t, [...FLAGS, '--durability', 'memory']);
         const { subscription, stream, events } = await pullWorld(server);
