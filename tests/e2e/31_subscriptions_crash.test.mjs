@@ -404,6 +404,8 @@ describe('SIGTERM', () => {
         const lanes = Array.from({ length: 8 }, async (_, lane) => {
             for (let i = 0; ; i++) {
                 const subscription = new Subscription(server, `t${lane}-${i}`);
+                const page = await control(server, 'GET', '/streams').catch(() => null);
+                assert.ok([200, 503].includes(page?.status ?? 200), `${page?.status} ${page?.text}`);
                 const reply = await subscription.put({ type: 'pull-wake', pattern: 'none/*', wake_stream: 'w' }).catch(() => null);
                 if (reply === null) {
                     return;

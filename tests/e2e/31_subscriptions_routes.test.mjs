@@ -203,6 +203,13 @@ describe('bodies', () => {
         raws.destroy();
     });
 
+    test('a body whose framing is broken is 400 in the same form', async () => {
+        for (const body of ['zz\r\n', '5\r\nabcdefg\r\n', '-1\r\n']) {
+            assertError(await exchange(server, head('PUT', `${CONTROL}/subscriptions/x`, ['Transfer-Encoding: chunked']) + body, 'PUT'),
+                        400, 'INVALID_REQUEST');
+        }
+    });
+
     test('what is no JSON is 400; an empty body is an empty object; the content type is not looked at', async () => {
         const subscription = new Subscription(server, uniqueName());
         await subscription.create(config);
