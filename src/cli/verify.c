@@ -7,13 +7,11 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "log/verify.h"
-#include "serve/keys_file.h"
 #include "serve/keys.h"
 
 #include <stdio.h>
 
 #define LINE_BYTES_MAX (8 * KIB)
-#define KEYS_FILE      "keys/keys.pem"
 
 struct view {
     const struct tool_call *call;
@@ -87,7 +85,8 @@ static void sum_up(const struct verify_report *r, const char *dir, bool running)
                  (unsigned long long)r->producers, (unsigned long long)r->log_records,
                  progress_size(r->log_bytes, log), r->memory ? "; of memory mode" : "");
     if (r->damages > 0) {
-        (void)printf("%llu things are wrong\n", (unsigned long long)r->damages);
+        (void)printf("%llu %s wrong\n", (unsigned long long)r->damages,
+                     r->damages == 1 ? "thing is" : "things are");
     } else {
         (void)printf("everything is right\n");
     }
@@ -113,48 +112,6 @@ static void verify_keys(struct view *view, const char *dir, struct verify_report
     report->damages++;
 }
 
-static void tell_keys(struct view *view, struct verify_report *report, const char *text)
-{
-    const struct verify_finding finding = {.level = VERIFY_DAMAGE, .file = KEYS_FILE, .text = text};
-
-    report->damages++;
-    on_found(view, &finding);
-}
-
-/* The keys of subscriptions, which the log's layer knows nothing of. */
-static void check_keys(struct view *view, const char *dir, struct verify_report *report)
-{
-    struct sys *sys = &view->access.sys;
-    struct keys_set set = {.count = 0};
-    struct errmsg why = {{0}};
-    char path[1400];
-    char text[KEYS_FILE_BYTES_MAX + 1];
-
-    (void)snprintf(path, sizeof(path), "%.1200s/" KEYS_FILE, dir);
-    int fd = sys->open_read(sys->context, path);
-
-    if (fd == ERR_NOTFOUND && report->note_entries == 0) {
-        return; /* no subscription was ever made */
-    }
-    int64_t len = fd < 0 ? fd : sys->pread(sys->context, fd, text, sizeof(text), 0);
-    int code = len < 0 ? (int)len : 0;
-
-    if (fd >= 0) {
-        sys->close(sys->context, fd);
-    }
-    if (code == 0) {
-        code = keys_set_decode((struct slice){text, (size_t)len}, &set, &why);
-    } else {
-        (void)err_set(&why, code, "%s", err_file_text(code));
-    }
-    keys_set_wipe(&set);
-    explicit_bzero(text, sizeof(text));
-    if (code != 0) {
-        (void)err_prefix(&why, code, "the keys of subscriptions cannot be read");
-        tell_keys(view, report, why.text);
-    }
-}
-
 static int verify(struct view *view, const char *dir)
 {
     struct errmsg msg = {{0}};
@@ -168,9 +125,6 @@ static int verify(struct view *view, const char *dir)
                                          .progress = on_progress};
     int code = verify_run(&config, &report, &msg);
 
-    if (code == 0) {
-        check_keys(view, dir, &report);
-    }
     progress_clear(&view->progress);
     if (code != 0) {
         return tool_fail(view->call, msg.text);
