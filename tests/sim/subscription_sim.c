@@ -34,6 +34,7 @@
 /* What is known of a subscription from its answers. */
 struct promise {
     bool exists;
+    bool asked;          /* a PUT waits for its answer */
     bool unsure;         /* an answer was lost: it may have happened or not */
     unsigned definition; /* of `definitions` */
     uint64_t generation; /* greatest seen of this id, ever */
@@ -61,8 +62,10 @@ struct life {
     bool calm; /* everything works: no error is excused */
     struct promise promises[IDS];
     uint64_t acked[IDS][STREAMS]; /* promised, of the present stream of that name */
+    uint64_t deletions[STREAMS];  /* so far */
     bool muddy[STREAMS];          /* deleted while memory was short: heard of some time later */
     bool short_of_memory;
+    bool busy; /* streams change while operations wait */
 };
 
 static struct life *now;
@@ -241,7 +244,7 @@ static void on_deliver(void *context, struct subscription_delivery *d)
     struct promise *p = &now->promises[i];
     trace("    webhook of s%u, generation %llu", i,
           (unsigned long long)number_of(member(body, "generation")));
-    CHECK(p->exists || p->unsure, "a deleted subscription is delivered");
+    CHECK(p->exists || p->unsure || p->asked, "a deleted subscription is delivered");
     if (chance(2) || number_of(member(body, "generation")) != p->token_generation) {
         take_token(p, body, "callback_token");
     } else {
@@ -261,6 +264,8 @@ static void answer_call(size_t index, int status, const char *reply)
 }
 
 /* ---------------------------------------------------------------------------------- operations */
+
+static void do_stream(void);
 
 struct asked {
     struct subscription_op op;
@@ -302,7 +307,11 @@ static int ask(struct asked *a, enum subscription_verb verb, unsigned i, const c
     subscription_start(now->subs, &a->op);
     for (unsigned n = 0; !a->done; n++) {
         CHECK(n < 100000, "no answer");
-        pump();
+        if (!now->calm && chance(now->busy ? 3 : 12)) {
+            do_stream();
+        } else {
+            pump();
+        }
     }
     trace("  s%u verb %d: %d %s", i, (int)verb, a->op.status, a->text);
     bool passes = a->op.status >= 500;
@@ -322,7 +331,9 @@ static void do_put(unsigned i)
     struct promise *p = &now->promises[i];
     unsigned d = (unsigned)below(ARRAY_COUNT(definitions));
     struct asked a;
+    p->asked = true;
     int status = ask(&a, SUBSCRIPTION_PUT, i, definitions[d].body, (struct slice){0});
+    p->asked = false;
     if (status == 0) {
         p->unsure = true;
         forget(i);
@@ -453,13 +464,16 @@ static void do_report(unsigned i, enum subscription_verb verb, const char *view,
     (void)snprintf(body + strlen(body), sizeof(body) - strlen(body), "}");
     bool current = p->token_generation == p->generation && p->exists && !p->unsure;
     bool leased = current && clock_ms() < p->lease_until_ms;
+    uint64_t deletions[STREAMS];
+    memcpy(deletions, now->deletions, sizeof(deletions));
     struct asked a;
     int status = ask(&a, verb, i, body, (struct slice){p->token, p->token_len});
     if (status == 200 || status == 204) {
         CHECK(p->token_generation == p->generation, "a worker of generation %llu is heard in %llu",
               (unsigned long long)p->token_generation, (unsigned long long)p->generation);
         for (unsigned n = 0; n < STREAMS; n++) {
-            bool more = acked[n] > now->acked[i][n] && !now->muddy[n];
+            bool more = acked[n] > now->acked[i][n] && !now->muddy[n] &&
+                        deletions[n] == now->deletions[n];
             now->acked[i][n] = more ? acked[n] : now->acked[i][n];
         }
     }
@@ -527,6 +541,7 @@ static void do_stream(void)
     if (what == 0) {
         op.verb = STREAM_DELETE;
         if (stream_do(&op, n) != ERR_NOTFOUND) {
+            now->deletions[n]++;
             now->muddy[n] = now->muddy[n] || now->short_of_memory;
             for (unsigned i = 0; i < IDS; i++) {
                 now->acked[i][n] = 0;
@@ -682,6 +697,7 @@ static void heal(void)
     trace("-- all is well");
     alloc_fail(0, 0);
     now->calm = true;
+    now->busy = false;
     work();
     check_end();
     check_all();
@@ -697,6 +713,7 @@ static void live(uint64_t seed, unsigned steps)
         fakedisk_crash_at(now->disk, chance(3) ? below(200) : below(2000));
     }
     memset(now->muddy, 0, sizeof(now->muddy));
+    now->busy = chance(2);
     now->short_of_memory = chance(2);
     if (now->short_of_memory) {
         alloc_fail(20 + below(300), seed);
