@@ -301,7 +301,7 @@ static void route(struct exchange *x)
     }
 }
 
-static bool asks_control(const struct http_request *request)
+bool exchange_asks_control(const struct http_request *request)
 {
     struct slice path;
     struct slice query;
@@ -331,7 +331,7 @@ void exchange_begin(struct session *s, struct slice input, size_t head_bytes)
     x->head_only = x->method == HTTP_HEAD;
     x->chunked_ok = head->request.minor_version > 0;
     x->keep = head->request.keep_alive;
-    x->control = asks_control(&head->request);
+    x->control = exchange_asks_control(&head->request);
     access_begin(x);
     int code = body_begin(&x->body, w->server, &head->request);
 

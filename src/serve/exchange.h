@@ -67,6 +67,9 @@ void exchange_begin(struct session *s, struct slice input, size_t head_bytes);
 /* Body bytes have come. */
 void exchange_feed(struct exchange *x);
 
+/* Whether the path of `request` is one of the control API. */
+bool exchange_asks_control(const struct http_request *request);
+
 /* The head is good: waits for the body, then calls x->ready. */
 void exchange_await_body(struct exchange *x);
 

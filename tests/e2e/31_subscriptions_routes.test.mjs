@@ -296,6 +296,17 @@ describe('connections', () => {
         });
     });
 
+    test('a connection too many is refused in the form of what it asks for', async (t) => {
+        const full = await serverFor(t, ['--max-connections', '1']);
+        const holder = await Raw.open(full);
+        assert.equal((await holder.send(head('GET', `${CONTROL}/jwks.json`)).response()).status, 200);
+        const reply = await exchange(full, head('GET', `${CONTROL}/jwks.json`));
+        assertError(reply, 503, 'UNAVAILABLE');
+        assert.match(reply.headers['retry-after'], /^\d+$/);
+        assert.equal((await exchange(full, head('GET', '/v1/stream/x'))).headers['content-type'], 'application/problem+json');
+        holder.destroy();
+    });
+
     test('HTTP/1.0 is served', async () => {
         const body = JSON.stringify(config);
         const path = `${CONTROL}/subscriptions/${uniqueName()}`;
