@@ -329,6 +329,49 @@ describe('kill -9 at any moment', () => {
         }
     });
 
+    test('webhooks to receivers that fail in every way: all is acked in the end', { timeout: 240_000 }, async (t) => {
+        const server = await serverFor(t, FLAGS);
+        const random = randomFrom(0x35);
+        const callbacks = [];
+        const moods = [done, (one) => one.answer('down', 500), (one) => one.drop(), (one) => one.answer({}), (one) => one.answer('no json'),
+                       (one) => {
+                           one.answer({});
+                           const subscription = new Subscription(server, one.body.subscription_id);
+                           callbacks.push(subscription.callback(one.body, { acks: acksOf(one.body), done: true }).catch(() => null));
+                       }];
+        const receiver = await Receiver.open(t, (one) => random.pick(moods)(one));
+        const streams = [];
+        const subscriptions = [];
+        for (let i = 0; i < 6; i++) {
+            const subscription = new Subscription(server, `moody-${i}`);
+            await subscription.create({ type: 'webhook', pattern: `moody/${i}/*`, webhook: { url: receiver.url }, lease_ttl_ms: SHORT_LEASE_MS });
+            subscriptions.push(subscription);
+            streams.push(jsonStream(server, `moody/${i}/a`));
+            await streams[i].create();
+        }
+        for (let round = 0; round < rounds(10); round++) {
+            for (const stream of streams) {
+                await stream.append('[1]');
+            }
+            await sleep(random.between(0, 400));
+            await server.crashAndRestart();
+        }
+        receiver.rule = done;
+        for (let i = 0; i < 6; i++) {
+            await ackedUpTo(subscriptions[i], streams[i]);
+        }
+        for (const reply of await Promise.all(callbacks)) {
+            assert.ok([200, 409, 503].includes(reply?.status ?? 200), `callback: ${reply?.status} ${reply?.text}`);
+        }
+        for (const { id } of subscriptions) {
+            let newest = 0;
+            for (const { body } of receiver.deliveries.filter((one) => one.body.subscription_id === id)) {
+                assert.ok(body.generation >= newest, `${id}: generation ${body.generation} after ${newest}`);
+                newest = body.generation;
+            }
+        }
+    });
+
     test('control requests: what was answered is there, the rest is whole or absent', { timeout: 240_000 }, async (t) => {
         const server = await serverFor(t, FLAGS);
         const random = randomFrom(0x33);
