@@ -523,8 +523,9 @@ static int stream_do(struct stream_op *op, unsigned n)
     op->done = on_done;
     op->context = &done;
     if (stream_start(now->worker, op) == STREAM_PENDING) {
-        for (unsigned i = 0; !done; i++) {
-            CHECK(i < 100000, "no answer");
+        unsigned turns = 0;
+        while (!done) {
+            CHECK(turns++ < 100000, "no answer");
             pump();
         }
     }
