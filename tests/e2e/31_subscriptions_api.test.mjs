@@ -304,6 +304,23 @@ describe('links', () => {
     });
 });
 
+describe('streams that end by themselves', () => {
+    test('one that expires, and one that lives on for its forks only, lose their links', async () => {
+        const name = space();
+        const short = jsonStream(server, `${name}/short`);
+        const source = jsonStream(server, `${name}/source`);
+        await short.create({ 'Stream-TTL': '1' }, '[1]');
+        await source.create({}, '[1]');
+        await jsonStream(server, `elsewhere/${name}`).create({ 'Stream-Forked-From': source.path });
+        const subscription = new Subscription(server, uniqueName());
+        const made = await subscription.create(pull({ pattern: `${name}/*`, streams: [`${name}/short`, `${name}/source`] }));
+        assert.equal(made.streams.length, 2);
+        assertStatus(await source.remove(), 204);
+        await eventually('both links are gone', async () => (await subscription.read()).streams.length === 0);
+        assertError(await subscription.claim(), 409, 'NO_PENDING_WORK');
+    });
+});
+
 // A link that an append makes is made after the append was answered.
 async function waitForLink(subscription, path, acked) {
     await eventually(`${path} is linked at ${acked}`, async () => (await subscription.linkTo(path))?.acked_offset === acked);
