@@ -27,8 +27,8 @@ static void on_progress(void *context, uint64_t done, uint64_t total)
 
 static void make_names(struct copying *c)
 {
-    (void)snprintf(c->out, sizeof(c->out), "%s.out", c->site.rig.dir);
-    (void)snprintf(c->back, sizeof(c->back), "%s.back", c->site.rig.dir);
+    (void)snprintf(c->out, sizeof(c->out), "%.56s.out", c->site.rig.dir);
+    (void)snprintf(c->back, sizeof(c->back), "%.56s.back", c->site.rig.dir);
 }
 
 static struct backup_config config_of(struct copying *c, const char *from, const char *to)
