@@ -1,6 +1,6 @@
 // Tier 80: the command (L20, R17, R23): what it says, and how it ends.
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
@@ -41,6 +41,14 @@ describe('L20, R23: flags', { timeout: 300_000 }, () => {
         const version = await run(['--version']);
         assert.equal(version.code, 0);
         assert.match(version.stdout, /\d+\.\d+/);
+    });
+
+    test('standard descriptors that are closed are not taken by files', async (t) => {
+        const server = await serverFor(t, [], { ulimit: 'exec 0<&- 2>&-' });
+        for (const fd of [0, 2]) {
+            assert.equal(readlinkSync(`/proc/${server.pid}/fd/${fd}`), '/dev/null');
+        }
+        await new Stream(server, 's', TEXT).create({}, 'x');
     });
 
     test('L20: unknown commands, flags and stray words', async () => {
