@@ -5,6 +5,7 @@
 #include "cli/tool.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +37,29 @@ static int check_user(const char *dir, struct errmsg *msg)
     return 0; /* what cannot be looked at is told by what follows */
 }
 
+static int note_entry(void *context, const char *name)
+{
+    bool *any = context;
+
+    *any = *any || strcmp(name, "wal") == 0 || strcmp(name, "catalog") == 0;
+    return 0;
+}
+
+/* A slip in the path must not leave secrets and a lock in a directory of somebody else's. */
+static int check_dir(struct sys *sys, const char *dir, struct errmsg *msg)
+{
+    bool any = false;
+    int rc = sys->list_dir(sys->context, dir, note_entry, &any);
+
+    if (rc != 0) {
+        return err_set(msg, rc, "cannot list %.180s: %s", dir, err_file_text(rc));
+    }
+    return any ? 0
+               : err_set(msg, ERR_INVALID,
+                         "%.120s is no data directory: there is neither wal nor catalog in it",
+                         dir);
+}
+
 int tool_rotate_key(const struct tool_call *call)
 {
     struct sys sys;
@@ -57,7 +81,7 @@ int tool_replace_keys(const struct tool_call *call)
     struct errmsg msg = {{0}};
 
     sys_posix_init(&sys);
-    if (check_user(call->operands[0], &msg) != 0 ||
+    if (check_user(call->operands[0], &msg) != 0 || check_dir(&sys, call->operands[0], &msg) != 0 ||
         keys_replace(&sys, call->operands[0], &msg) != 0) {
         return tool_fail(call, msg.text);
     }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createHash, createPublicKey, verify } from 'node:crypto';
-import { chmodSync, chownSync, existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { describe, test } from 'node:test';
 import { request, uniqueName } from './lib/http.mjs';
@@ -285,6 +285,11 @@ describe('keys', () => {
         await refused(/keys\.pem is damaged/);
         await verified(1, /damage: keys\/keys\.pem: its bytes do not match their checksum/);
 
+        const stranger = tempDir();
+        const nothing = await run(['streams', 'replace-keys', stranger]);
+        assert.equal(nothing.code, 1);
+        assert.match(nothing.stderr, /is no data directory/);
+        rmdirSync(stranger); // nothing was put into it
         const replaced = await run(['streams', 'replace-keys', server.dir]);
         assert.equal(replaced.code, 0, replaced.stderr);
         assert.ok(existsSync(`${file}.damaged`));
@@ -307,6 +312,7 @@ describe('keys', () => {
         }
         const dir = tempDir();
         t.after(() => rmSync(dir, { recursive: true, force: true }));
+        mkdirSync(`${dir}/wal`);
         assert.equal((await run(['streams', 'replace-keys', dir])).code, 0);
         const before = readFileSync(`${dir}/keys/keys.pem`, 'utf8');
         chownSync(dir, 65534, 65534);
