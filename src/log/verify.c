@@ -1,5 +1,6 @@
 /* The order: pages of the catalog, since nothing else is to be believed before; the log, since it
- * completes what the catalog says; the tables against each other and against the log; packs; forks.
+ * completes what the catalog says; the tables against each other and against the log; packs; forks;
+ * the manifest, if it is a backup.
  * What cannot be read is told and left out, and the rest is checked all the same. */
 #include "log/verify.h"
 
@@ -223,6 +224,9 @@ int verify_run(const struct verify_config *config, struct verify_report *ret_rep
         verify_tables(&v);
         verify_packs(&v);
         verify_forks(&v);
+    }
+    if (!v.error) {
+        verify_backup(&v);
     }
     finish(&v);
     if (v.error) {

@@ -1,6 +1,7 @@
 /* What the files of the verifier share. verify.c is the whole, verify_catalog.c the tables,
  * verify_packs.c the pack files, verify_log.c the log and what its records make of the streams,
- * verify_forks.c what forks and sources say of each other. Nobody else includes this. */
+ * verify_forks.c what forks and sources say of each other, verify_backup.c the manifest of a
+ * backup. Nobody else includes this. */
 #ifndef ARBE_LOG_VERIFY_PARTS_H
 #define ARBE_LOG_VERIFY_PARTS_H
 
@@ -106,8 +107,11 @@ void verify_tables(struct verify *v);
 /* packs with their files; */
 void verify_packs(struct verify *v);
 
-/* forks and their sources. */
+/* forks and their sources; */
 void verify_forks(struct verify *v);
+
+/* and, whatever became of these, the files of a backup with its manifest. Nothing, without one. */
+void verify_backup(struct verify *v);
 
 /* A stream as the log leaves it: from the records, or from the catalog's value `meta`. */
 struct seen verify_after_log(struct verify *v, const struct stream_meta *meta);

@@ -2,7 +2,7 @@
 // on a full disk, with files that cannot be read.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { JSON_TYPE, Stream, TEXT, producer, request } from './lib/http.mjs';
@@ -375,6 +375,36 @@ describe('verify and restore with the program', { timeout: 300_000 }, () => {
         bytes[200] ^= 1;
         writeFileSync(path, bytes);
         assert.match(await good(['verify', server.dir]), /everything is right/);
+        await server.start();
+    });
+
+    test('in a backup the end of the log is checked too, and so is all that restore would refuse', async (t) => {
+        const { server } = await filled(t);
+        await server.crash(); // its last records are in the log alone
+        const out = freshPath('out');
+        const { position } = JSON.parse(await good(['backup', '--json', server.dir, out]));
+        const [log] = readdirSync(join(out, 'wal'));
+        const from = parseInt(log.slice('wal-'.length), 16);
+        const damaged = async (name, at, pattern) => {
+            const path = join(out, name);
+            const bytes = readFileSync(path);
+            bytes[at] ^= 1;
+            writeFileSync(path, bytes);
+            const { code, stdout } = await run(['streams', 'verify', out]);
+            assert.equal(code, 1, stdout);
+            assert.match(stdout, pattern);
+            assert.equal((await run(['streams', 'restore', out, freshPath('dir')])).code, 1);
+            bytes[at] ^= 1;
+            writeFileSync(path, bytes);
+        };
+        const checksum = new RegExp(`^damage: wal/${log}: its bytes do not match their checksum in the manifest: restore refuses`, 'm');
+        await damaged(`wal/${log}`, 4096 + position - from - 20, checksum); // in the last record
+        await damaged(`wal/${log}`, 4000, checksum); // what nobody reads
+        await damaged('manifest', 30, /^damage: manifest: it was cut or changed/m);
+        truncateSync(join(out, 'wal', log), 4096);
+        assert.match((await run(['streams', 'verify', out])).stdout, /its size is not that of the manifest/);
+        rmSync(join(out, 'wal', log));
+        assert.match((await run(['streams', 'verify', out])).stdout, /it cannot be opened/);
         await server.start();
     });
 

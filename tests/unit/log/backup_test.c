@@ -314,7 +314,8 @@ static void test_damaged_log(void **state)
     site_remove(&c.site);
 }
 
-/* Each file of a backup that was changed, cut or lost is found out, and nothing is left behind. */
+/* Each file of a backup that was changed, cut or lost is found out, by verify too, and nothing is
+ * left behind. */
 static void test_damaged_backup(void **state)
 {
     static const char *const files[] = {"packs/pack-0000000000000002", "catalog/data.mdb",
@@ -350,6 +351,9 @@ static void test_damaged_backup(void **state)
             assert_int_equal(rename(path, aside), 0);
         }
         assert_true(restore(&d) < 0);
+        bool no_backup = i % 3 == 2 && strcmp(file, "manifest") == 0;
+        site_verify(&out);
+        assert_int_equal(site_says(&out, file, "restore refuses this backup"), !no_backup);
         if (i % 3 == 0) {
             site_flip(&out, file, size / 2);
         } else if (i % 3 == 1) {
