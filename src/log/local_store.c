@@ -19,8 +19,8 @@
  *
  * A full disk. What gives space back needs some first: a checkpoint writes packs before the log is
  * released, and dead bytes of packs go when the live ones have moved. So:
- *   - The log takes a new file only if what then waits for a checkpoint still fits beside it
- *     (may_grow); else appends are refused and a checkpoint is asked for.
+ *   - The log goes on in another file, new or spare, only if what then waits for a checkpoint still
+ *     fits beside it (may_grow); else appends are refused and a checkpoint is asked for.
  *   - The catalog's file has pages ahead (catalog_env.c), and the log has room for deletes.
  *   - A checkpoint that finds no space lets go of spare log files and commits what was dropped
  *     alone, without moving the position. That makes packs dead, which need only be unlinked, and
@@ -114,13 +114,14 @@ void local_store_on_notice(void *context)
     }
 }
 
-/* On the log's thread. A checkpoint of all that waits must find room when the file is full. */
-bool local_store_may_grow(void *context, uint64_t file_bytes, log_pos next)
+/* On the log's thread. When the log has reached `end`, a checkpoint of all that waits must find
+ * room. In halves, as a disk that cannot be asked has all there may be. */
+bool local_store_may_grow(void *context, uint64_t file_bytes, uint64_t spare_bytes, log_pos end)
 {
     struct local_store *s = context;
-    uint64_t waiting = next - __atomic_load_n(&s->checkpoint, __ATOMIC_ACQUIRE);
+    uint64_t waiting = end - __atomic_load_n(&s->checkpoint, __ATOMIC_ACQUIRE);
     bool lacking = __atomic_load_n(&s->space_lacking, __ATOMIC_ACQUIRE);
-    if (!lacking && space_free(&s->space) / 2 >= file_bytes + waiting / 2) {
+    if (!lacking && space_free(&s->space) / 2 + spare_bytes / 2 >= file_bytes / 2 + waiting / 2) {
         return true;
     }
     if (!__atomic_exchange_n(&s->space_short, true, __ATOMIC_ACQ_REL)) {
@@ -328,18 +329,28 @@ static bool drop_gone(struct local_store *s)
 
 static int run_compaction(struct local_store *s);
 
-/* Without space: drops alone, then what that made dead, twice since a pack is unlinked in the round
- * after it died. The reserve goes only when there is something to gain, and without any gain there
- * is no second try. */
+/* Compacts until a round neither moves nor unlinks anything: a round takes only a share of the free
+ * space, and a pack is unlinked in the round after it died. Whether anything was gained. */
+static bool reclaim(struct local_store *s)
+{
+    bool gained = false;
+    do {
+        (void)run_compaction(s); /* a failure was told */
+        gained = gained || s->packs_gone > 0;
+    } while (s->replaced > 0 || s->packs_gone > 0);
+    return gained;
+}
+
+/* Without space: drops alone, then what is dead, be it from now or left by rounds that were cut
+ * short. Without any gain there is no second try. */
 static int checkpoint_crowded(struct local_store *s)
 {
     bool gained = s->wal && wal_drop_spares(s->wal);
     if (drop_gone(s)) {
         gained = true;
         (void)space_give_reserve(&s->space);
-        (void)run_compaction(s); /* a failure was told */
-        (void)run_compaction(s);
     }
+    gained = reclaim(s) || gained;
     return gained ? make_checkpoint(s) : ERR_NOSPC;
 }
 
@@ -387,6 +398,7 @@ static int compact(struct local_store *s)
     s->replaced = 0;
     /* Joining small extents takes space before it gives some. */
     int rc = compact_round(&k, short_of_space ? &none : &s->small, &s->compact_more);
+    s->packs_gone = work.packs_gone;
     vitals_compacted(&s->vitals, work.moved_bytes, work.packs_gone, mono_us(s) - begun_us);
     if (rc == 0 && short_of_space) {
         s->compact_more = s->compact_more || s->replaced > 0; /* to unlink what they were in */
@@ -398,6 +410,9 @@ static int run_compaction(struct local_store *s)
 {
     int rc = compact(s);
     if (rc == ERR_NOSPC && space_give_reserve(&s->space)) {
+        rc = compact(s);
+    }
+    if (rc == ERR_NOSPC && s->wal && wal_drop_spares(s->wal)) {
         rc = compact(s);
     }
     vitals_compaction(&s->vitals, s->packs_path, rc);

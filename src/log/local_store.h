@@ -35,6 +35,7 @@ struct local_store {
     struct compaction_ids small; /* streams with new extents */
     bool compact_more;           /* the last round did not finish */
     unsigned replaced;           /* extents, by the last round */
+    size_t packs_gone;           /* by the last round */
     struct space space;
 
     /* Atomics. */
@@ -76,7 +77,7 @@ struct catalog_state local_store_state(struct local_store *s, log_pos checkpoint
 /* See wal_config. */
 void local_store_on_notice(void *context);
 /* See wal_config. */
-bool local_store_may_grow(void *context, uint64_t file_bytes, log_pos next);
+bool local_store_may_grow(void *context, uint64_t file_bytes, uint64_t spare_bytes, log_pos end);
 
 /* Between two attempts to learn how a commit ended, see catalog_watch: until then no checkpoint can
  * end. */

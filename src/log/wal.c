@@ -328,31 +328,6 @@ static bool wants_room(const struct wal *w)
     return w->room_end < w->room_wanted || w->room_end - w->next < w->last_bytes;
 }
 
-/* One more segment at `start`, from a spare or a new file. New files double until they have their
- * full size, so that a server with little to write takes little room. */
-static int make_segment(struct wal *w, struct segment *spare, log_pos start, uint64_t last_bytes,
-                        struct segment **ret_segment)
-{
-    if (!spare) {
-        struct segment_dir dir = w->dir;
-        uint64_t doubled = 2 * (last_bytes + SEGMENT_HEADER_BYTES);
-        dir.segment_bytes = doubled < dir.segment_bytes ? doubled : dir.segment_bytes;
-        log_pos next = __atomic_load_n(&w->next, __ATOMIC_RELAXED);
-        if (w->config.may_grow &&
-            !w->config.may_grow(w->config.notice_context, dir.segment_bytes, next)) {
-            return ERR_NOSPC;
-        }
-        return segment_create(&dir, start, ret_segment);
-    }
-    int rc = segment_recycle(&w->dir, spare, start);
-    if (rc) {
-        segment_close(&w->dir, spare);
-        return ERR_IO; /* whatever it was, it must not be tried again: see segment_recycle */
-    }
-    *ret_segment = spare;
-    return 0;
-}
-
 static struct segment *take_spare(struct wal *w)
 {
     struct list *first = list_first(&w->spares);
@@ -362,6 +337,58 @@ static struct segment *take_spare(struct wal *w)
     list_remove(first);
     w->spare_count--;
     return container_of(first, struct segment, link);
+}
+
+static void put_spare(struct wal *w, struct segment *s)
+{
+    pthread_mutex_lock(&w->lock);
+    list_append(&w->spares, &s->link);
+    w->spare_count++;
+    pthread_mutex_unlock(&w->lock);
+}
+
+static uint64_t spare_bytes(struct wal *w)
+{
+    pthread_mutex_lock(&w->lock);
+    uint64_t bytes = w->spare_count * w->dir.segment_bytes;
+    pthread_mutex_unlock(&w->lock);
+    return bytes;
+}
+
+/* Asks whether a segment of `bytes` at `start` may be filled. */
+static bool may_grow(const struct wal *w, uint64_t bytes, uint64_t file_bytes, uint64_t spare_bytes,
+                     log_pos start)
+{
+    const struct wal_config *c = &w->config;
+    return !c->may_grow || c->may_grow(c->notice_context, file_bytes, spare_bytes, start + bytes);
+}
+
+/* One more segment at `start`, from a spare, which stays when it may not be used, or a new file.
+ * New files double until they have their full size, so that a server with little to write takes
+ * little room. */
+static int make_segment(struct wal *w, struct segment *spare, log_pos start, uint64_t last_bytes,
+                        struct segment **ret_segment)
+{
+    if (!spare) {
+        struct segment_dir dir = w->dir;
+        uint64_t doubled = 2 * (last_bytes + SEGMENT_HEADER_BYTES);
+        dir.segment_bytes = doubled < dir.segment_bytes ? doubled : dir.segment_bytes;
+        if (!may_grow(w, dir.segment_bytes, dir.segment_bytes, 0, start)) {
+            return ERR_NOSPC;
+        }
+        return segment_create(&dir, start, ret_segment);
+    }
+    if (!may_grow(w, spare->bytes, 0, spare_bytes(w), start)) {
+        put_spare(w, spare);
+        return ERR_NOSPC;
+    }
+    int rc = segment_recycle(&w->dir, spare, start);
+    if (rc) {
+        segment_close(&w->dir, spare);
+        return ERR_IO; /* whatever it was, it must not be tried again: see segment_recycle */
+    }
+    *ret_segment = spare;
+    return 0;
 }
 
 /* Takes note of how an attempt ended; with the lock held. True when the log must fail. */
@@ -546,13 +573,10 @@ void wal_release(struct wal *w, log_pos position)
 
 void wal_get_stats(struct wal *w, struct wal_stats *ret_stats)
 {
-    pthread_mutex_lock(&w->lock);
-    uint64_t spare_bytes = w->spare_count * w->dir.segment_bytes;
-    pthread_mutex_unlock(&w->lock);
     log_pos durable = wal_durable(w); /* before `next`, which it never passes */
     *ret_stats = (struct wal_stats){.written_bytes = counter_get(&w->written_bytes),
                                     .staged_bytes = wal_bytes_since(w, durable),
-                                    .file_bytes = chain_file_bytes(&w->chain) + spare_bytes};
+                                    .file_bytes = chain_file_bytes(&w->chain) + spare_bytes(w)};
     histogram_add_to(&w->commit_us, &ret_stats->commit_us);
     histogram_add_to(&w->commit_records, &ret_stats->commit_records);
 }

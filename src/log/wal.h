@@ -37,9 +37,10 @@ struct wal_config {
      * to make room ended. Must not block. */
     void (*notice)(void *context);
     void *notice_context;
-    /* Whether a new file of so many bytes may be made while the log reaches `next`; asked on the
-     * preparer's thread before each one. False counts as a full disk. NULL: always. */
-    bool (*may_grow)(void *context, uint64_t file_bytes, log_pos next);
+    /* Whether the log may reach up to `end` while `file_bytes` of the disk are newly taken for that
+     * and spare files of `spare_bytes` stay, which can be given up; asked on the preparer's thread
+     * before each new segment. False counts as a full disk. NULL: always. */
+    bool (*may_grow)(void *context, uint64_t file_bytes, uint64_t spare_bytes, log_pos end);
 };
 
 /* What recovery found; `text` says it in a line for the operator. */

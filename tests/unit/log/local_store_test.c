@@ -177,6 +177,37 @@ static void test_dead_packs_go(void **state)
     fixture_finish(&f);
 }
 
+/* A pack that died is unlinked also while checkpoints find no space: that is where space is. */
+static void test_dead_packs_go_on_full_disk(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    assert_int_equal(open_store(&f), 0);
+    for (unsigned k = 0; k < SLOTS; k++) {
+        assert_int_equal(create(&f, k), 0);
+        assert_int_equal(append(&f, k, 3000), 0);
+    }
+    assert_int_equal(commit(&f), 0);
+    assert_int_equal(f.store->ops->checkpoint(f.store), 0);
+    for (unsigned k = 0; k < 3; k++) {
+        assert_int_equal(erase(&f, k), 0);
+    }
+    assert_int_equal(commit(&f), 0);
+    assert_int_equal(f.store->ops->checkpoint(f.store), 0); /* moves what was alive in the pack */
+    uint64_t size = 0;
+    assert_true(fakedisk_file_size(f.disk, DIR_PATH "/packs/pack-0000000000000001", &size));
+    assert_int_equal(append(&f, 3, 3000), 0);
+    assert_int_equal(commit(&f), 0);
+    fakedisk_fail(f.disk, CALL_CREATE, 0, ERR_NOSPC, true);
+    assert_int_equal(f.store->ops->checkpoint(f.store), ERR_NOSPC);
+    assert_false(fakedisk_file_size(f.disk, DIR_PATH "/packs/pack-0000000000000001", &size));
+    fakedisk_fail(f.disk, CALL_ANY, 0, 0, false);
+    assert_int_equal(f.store->ops->checkpoint(f.store), 0);
+    assert_int_equal(verify_extents(&f, f.slots[3].id), 6000);
+    fixture_finish(&f);
+}
+
 /* Removes a directory with the files in it. */
 static int remove_file(void *context, const char *name)
 {
@@ -358,6 +389,7 @@ int main(void)
         cmocka_unit_test(test_health),
         cmocka_unit_test(test_compaction),
         cmocka_unit_test(test_dead_packs_go),
+        cmocka_unit_test(test_dead_packs_go_on_full_disk),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_trouble_is_told),
         cmocka_unit_test(test_log_is_bounded),

@@ -479,12 +479,43 @@ static void test_flush_of_failed_log(void **state)
     fixture_finish(&f);
 }
 
-static bool refuse_growth(void *context, uint64_t file_bytes, log_pos next)
+static bool refuse_growth(void *context, uint64_t file_bytes, uint64_t spare_bytes, log_pos end)
 {
-    (void)context;    /* nothing but this answer */
-    (void)file_bytes; /* any is too much */
-    (void)next;       /* wherever */
+    (void)context;     /* nothing but this answer */
+    (void)file_bytes;  /* any is too much */
+    (void)spare_bytes; /* whatever stays */
+    (void)end;         /* wherever */
     return false;
+}
+
+/* A spare file takes no space, but what is put into it will: it asks too, and stays if refused. */
+static void test_spares_ask(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    reopen(&f, 0);
+    while (chain_file_bytes(&f.wal->chain) < 6 * f.wal->dir.segment_bytes) {
+        assert_int_equal(stage_next(&f), 0);
+        assert_int_equal(commit(&f), 0);
+    }
+    wal_release(f.wal, wal_durable(f.wal));
+    assert_true(spare_bytes(f.wal) > 0);
+    uint64_t spares = spare_bytes(f.wal);
+    f.wal->config.may_grow = refuse_growth;
+    int rc = 0;
+    while (rc == 0) {
+        rc = stage_next(&f);
+        (void)!wal_commit_now(f.wal);
+    }
+    assert_int_equal(rc, ERR_NOSPC);
+    assert_int_equal(spare_bytes(f.wal), spares);
+    f.wal->config.may_grow = NULL;
+    assert_int_equal(stage_next(&f), ERR_NOSPC); /* the last answer, and a new attempt */
+    assert_int_equal(commit(&f), 0);
+    assert_int_equal(stage_next(&f), 0);
+    assert_true(spare_bytes(f.wal) < spares);
+    fixture_finish(&f);
 }
 
 /* A log that may not grow refuses appends as on a full disk, and still takes deletes in the room
@@ -543,6 +574,7 @@ static void test_drop_spares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spares_ask),
         cmocka_unit_test(test_room_for_deletes),
         cmocka_unit_test(test_drop_spares),
         cmocka_unit_test(test_reads_back),
