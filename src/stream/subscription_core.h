@@ -25,6 +25,7 @@ struct news {
     struct map_node by_name; /* in the map of the queue */
     struct list link;        /* on the queue, or held by a subscription */
     stream_id id;            /* the newest of that name */
+    stream_id gone;          /* of that name, this one and those before it are gone; 0: none */
     uint64_t tail;           /* as far as was told */
     bool dropped;            /* it is gone */
     bool forked;             /* it has no bytes of its own, so it is nothing new to a pattern */
@@ -44,6 +45,7 @@ struct walk {
     size_t after_len;
     int code;         /* of the last page */
     struct list news; /* struct news, of the last page */
+    struct map gone;  /* struct news, by name: streams that went while the page was read */
 };
 
 /* A change on its way to the log. */
@@ -236,6 +238,9 @@ void walk_begin(struct subscriptions *s);
 
 /* Begins that, if it is wanted and nothing hinders. */
 void walk_go(struct subscriptions *s);
+
+/* What went while a page was read counts no more. */
+void walk_forget_gone(struct subscriptions *s);
 
 /* The whole of it at once, before anything runs. Blocks. */
 int walk_run(struct subscriptions *s, struct errmsg *msg) MUST_USE;

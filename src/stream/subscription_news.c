@@ -15,8 +15,11 @@ static struct news *news_create(struct slice name, stream_id id, uint64_t tail, 
 {
     struct news *n = malloc(sizeof(*n) + name.len);
     if (n) {
-        *n = (struct news){
-            .id = id, .tail = tail, .dropped = dropped, .name_len = (uint16_t)name.len};
+        *n = (struct news){.id = id,
+                           .gone = dropped ? id : 0,
+                           .tail = tail,
+                           .dropped = dropped,
+                           .name_len = (uint16_t)name.len};
         memcpy(n->name, name.ptr, name.len);
         list_init(&n->link);
     }
@@ -57,10 +60,12 @@ static void merge(struct news *n, stream_id id, uint64_t tail, bool dropped)
         return;
     }
     if (id > n->id) {
+        n->gone = n->id;
         n->id = id;
         n->tail = 0;
         n->dropped = false;
     }
+    n->gone = dropped ? id : n->gone;
     n->tail = tail > n->tail ? tail : n->tail;
     n->dropped = n->dropped || dropped;
 }
@@ -285,10 +290,46 @@ static void tell_all(struct subscriptions *s, const struct news *n)
     }
 }
 
+/* What a listing under way has found may be told later: it must not bring back what is gone. */
+static void remember_gone(struct subscriptions *s, struct news *n)
+{
+    uint64_t hash = slice_hash(news_name(n), s->seed);
+    if (map_insert(&s->walk.gone, &n->by_name, hash) < 0) {
+        free(n);
+        walk_begin(s);
+    }
+}
+
+static bool is_gone(const struct subscriptions *s, const struct news *found)
+{
+    uint64_t hash = slice_hash(news_name(found), s->seed);
+    struct map_node *node = map_find(&s->walk.gone, hash);
+    for (; node; node = map_find_next(node)) {
+        const struct news *n = container_of(node, struct news, by_name);
+        if (slice_equal(news_name(n), news_name(found)) && found->id <= n->gone) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void walk_forget_gone(struct subscriptions *s)
+{
+    struct map_node *node;
+    while ((node = map_next(&s->walk.gone, NULL)) != NULL) {
+        map_remove(&s->walk.gone, node);
+        free(container_of(node, struct news, by_name));
+    }
+}
+
 void news_tell(struct subscriptions *s, struct news *news)
 {
     tell_all(s, news);
-    free(news);
+    if (news->gone != 0 && s->walk.active) {
+        remember_gone(s, news);
+    } else {
+        free(news);
+    }
 }
 
 void news_release(struct subscriptions *s, struct subscription *sub)
@@ -369,9 +410,15 @@ static void tell_page(struct subscriptions *s)
     struct walk *w = &s->walk;
     struct list *first;
     while ((first = list_first(&w->news)) != NULL) {
+        struct news *n = container_of(first, struct news, link);
         list_remove(first);
-        news_tell(s, container_of(first, struct news, link));
+        if (is_gone(s, n)) {
+            free(n);
+        } else {
+            news_tell(s, n);
+        }
     }
+    walk_forget_gone(s);
     if (w->code == 0 && w->end.more) {
         memcpy(w->after, w->end.last.ptr, w->end.last.len);
         w->after_len = w->end.last.len;

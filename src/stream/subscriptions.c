@@ -346,6 +346,7 @@ static struct subscriptions *create(const struct subscriptions_config *config)
         list_init(lists[i]);
     }
     map_init(&s->news_by_name);
+    map_init(&s->walk.gone);
     map_init(&s->by_id);
     s->next_number = 1;
     s->base_url = strdup(config->base_url);
@@ -384,6 +385,8 @@ static void destroy(struct subscriptions *s)
     map_finish(&s->by_id);
     news_drop_all(&s->news);
     news_drop_all(&s->walk.news);
+    walk_forget_gone(s);
+    map_finish(&s->walk.gone);
     map_finish(&s->news_by_name);
     drop_garbage(&s->garbage);
     drop_garbage(&s->burning);

@@ -81,6 +81,33 @@ static void test_many_pages(void **state)
     news_observe(subs);
 }
 
+/* A stream that went after the listing found it, and before that was told, stays gone; also when
+ * another one of its name has come, which nothing was appended to. */
+static void test_gone_while_listed(void **state)
+{
+    (void)state;
+    assert_int_equal(sub_put("s", HOOK("events/*", "")), 201);
+    make("events/a", "[1]");
+    make("events/b", "[1]");
+    make("events/c", "[1]");
+    start(subs);
+    subs->walk.active = true;
+    list_page(subs);
+    assert_int_equal(rig_delete(&rig, "events/a"), 0);
+    assert_int_equal(rig_delete(&rig, "events/b"), 0);
+    assert_int_equal(rig_put(&rig, "events/b", JSON, ""), 0);
+    sub_run();
+    assert_null(find_link("s", "events/a"));
+    tell_page(subs);
+    walk_ended(subs);
+    sub_run();
+    assert_null(find_link("s", "events/a"));
+    assert_null(find_link("s", "events/b"));
+    assert_int_equal(find_link("s", "events/c")->tail, 2);
+    make("events/a", "[1]");
+    assert_true(find_link("s", "events/a")->acked == SUBSCRIPTION_START);
+}
+
 /* What happens to streams while a subscription is being made is told to it afterwards: the tails
  * it begins at were read after the index knew of it. */
 static void test_while_linking(void **state)
@@ -148,8 +175,10 @@ static void test_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_put_together),  TEST(test_no_room),  TEST(test_many_pages),
-        TEST(test_while_linking), TEST(test_old_news), TEST(test_full),
+        TEST(test_put_together),  TEST(test_no_room),
+        TEST(test_many_pages),    TEST(test_gone_while_listed),
+        TEST(test_while_linking), TEST(test_old_news),
+        TEST(test_full),
     };
     return UNIT_RUN(tests);
 }
