@@ -56,8 +56,11 @@ all: $(PROG) $(LIBS)
 
 MAKEFLAGS += --no-print-directory
 
-# Every object depends on this file, which changes only when the compiler or a flag does.
+# Every object depends on this file, which is written only when the compiler or a flag has changed: make -q must tell.
+ifneq ($(strip $(file <$(B)/flags)),$(strip $(CC) $(ALL_CFLAGS)))
 $(B)/flags: FORCE
+endif
+$(B)/flags:
 	@mkdir -p $(@D); echo '$(CC) $(ALL_CFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS)' >$@
 
 $(B)/obj/%.o: %.c $(B)/flags
