@@ -467,7 +467,7 @@ void flags_print_help(const struct flag *flags, size_t count, FILE *out)
 
         (void)snprintf(left, sizeof(left), "--%s %s", flags[i].name,
                        flags[i].hint == NULL ? "" : flags[i].hint);
-        (void)fprintf(out, "  %-31s %s", left, flags[i].help);
+        (void)fprintf(out, "  %-33s %s", left, flags[i].help);
         if (flags[i].fallback != NULL) {
             (void)fprintf(out, " (default %s)", flags[i].fallback);
         }

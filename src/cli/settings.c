@@ -76,13 +76,13 @@ static const struct flag flags[] = {
      AT(checkpoint_interval_ms), 10, DAY_MS},
     {"cors-origin", "ORIGIN", "*", "Access-Control-Allow-Origin", NULL, FLAG_TEXT, AT(cors_origin),
      0, 0},
-    {"log-file", "FILE", NULL, "append those lines to a file, opened anew at SIGHUP", NULL,
+    {"log-file", "FILE", NULL, "append the operator's lines to a file, opened anew at SIGHUP", NULL,
      FLAG_TEXT, AT(log_file), 0, 0},
     {"log-level", "debug|info|warn|error", "info",
      "least important lines; debug tells each request", "debug|info|warn|error", FLAG_CHOICE,
      AT(log_level), 0, 0},
-    {"log-format", "text|json", "text", "how lines for the operator look (on stderr)", "text|json",
-     FLAG_CHOICE, AT(log_format), 0, 0},
+    {"log-format", "text|json", "text", "how the operator's lines look", "text|json", FLAG_CHOICE,
+     AT(log_format), 0, 0},
 };
 
 void settings_print_help(FILE *out)

@@ -18,7 +18,8 @@ static void print_help(void)
         "Serves durable streams under /v1/stream/ from a data directory. SIGTERM ends it\n"
         "cleanly. A flag may also stand in the environment, --data as ARBE_DATA, or in the\n"
         "file that --config names, as data = DIR; the command line is stronger than the\n"
-        "environment, which is stronger than the file.\n\n");
+        "environment, which is stronger than the file. A SIZE is bytes or ends in KiB, MiB or\n"
+        "GiB; a TIME ends in ms, s, m or h.\n\n");
     settings_print_help(stdout);
     (void)printf("\nTools for a data directory, each with --help:\n");
     tool_print_all();
