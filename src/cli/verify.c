@@ -77,8 +77,8 @@ static void sum_up(const struct verify_report *r, const char *dir, bool running)
     char packs[PROGRESS_SIZE_BYTES];
     char log[PROGRESS_SIZE_BYTES];
 
-    (void)printf("%s, %s: %llu streams, %llu of them forks; %llu extents in %llu packs of %s; "
-                 "%llu producers; %llu log records of %s behind the last checkpoint%s\n",
+    (void)printf("%s, %s: at the last checkpoint %llu streams, %llu of them forks; %llu extents in "
+                 "%llu packs of %s; %llu producers; behind it %llu log records of %s%s\n",
                  dir, running ? "in use by a server" : "not in use", (unsigned long long)r->streams,
                  (unsigned long long)r->forks, (unsigned long long)r->extents,
                  (unsigned long long)r->packs, progress_size(r->pack_bytes, packs),
