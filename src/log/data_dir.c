@@ -1,6 +1,7 @@
 /* A process that takes the directory holds the lock on the file `lock` in it, which dies with the
  * process; the file stays. */
 #include "log/data_dir.h"
+#include "log/manifest.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -49,6 +50,12 @@ static int make_dir(struct sys *sys, const char *path, struct errmsg *msg)
         return 0;
     }
     rc = sys->list_dir(sys->context, path, note_entry, &c);
+    if (rc == 0 && strcmp(c.foreign, MANIFEST_NAME) == 0 && c.parts != PARTS_ALL) {
+        return err_set(msg, ERR_MISMATCH,
+                       "cannot use the data directory %s: it is a backup; make a directory of it: "
+                       "arbe streams restore OUT DIR",
+                       path);
+    }
     if (rc == 0 && c.foreign[0] != '\0' && c.parts != PARTS_ALL) {
         return err_set(msg, ERR_MISMATCH,
                        "cannot use the data directory %s: it holds other things, such as %s; give "

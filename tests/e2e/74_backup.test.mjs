@@ -237,6 +237,7 @@ describe('backup that does not come to its end', { timeout: 300_000 }, () => {
         await refused(['verify', full], /is no data directory/);
         const out = freshPath('out');
         await good(['backup', server.dir, out]);
+        await refused(['--data', out, '--listen', '127.0.0.1:0'], /it is a backup; .*arbe streams restore/);
         await refused(['restore', out, server.dir], /is not empty/);
         await refused(['backup', server.dir, out], /is not empty/);
     });
