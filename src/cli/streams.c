@@ -136,6 +136,18 @@ static int reload(void *context, struct serve_tunables *ret_tunables, struct err
     return code;
 }
 
+/* The log is told, in its file and its format; whoever started the server reads standard error. */
+static int failed_serving(const struct command_line *line, const struct errmsg *msg)
+{
+    bool to_file = line->running->log_file != NULL;
+    bool as_text = line->logger->format == LOGGER_TEXT;
+
+    if (to_file || !as_text) {
+        logger_line(line->logger, LOGGER_ERROR, "%s", msg->text);
+    }
+    return to_file || as_text ? failed(msg) : COMMAND_FAILED;
+}
+
 static int serve(struct command_line *line, struct serve_config *config, struct errmsg *msg)
 {
     char url[1024] = "";
@@ -156,7 +168,7 @@ static int serve(struct command_line *line, struct serve_config *config, struct 
     if (code == 0) {
         return COMMAND_GOOD;
     }
-    return msg->text[0] == '\0' ? COMMAND_FAILED : failed(msg);
+    return msg->text[0] == '\0' ? COMMAND_FAILED : failed_serving(line, msg);
 }
 
 static int with_settings(struct command_line *line, const struct settings_sources *sources)

@@ -1,12 +1,12 @@
 // Tier 60: what the server says on stderr: at start, about requests at debug
 // level and only there, at every level and in both formats.
 import assert from 'node:assert/strict';
-import { rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Stream, TEXT, request } from './lib/http.mjs';
 import { Raw, exchange, head } from './lib/raw.mjs';
-import { serverFor, tempDir } from './lib/server.mjs';
+import { run, serverFor, tempDir } from './lib/server.mjs';
 import { Sse } from './lib/sse.mjs';
 import { eventually } from './lib/wait.mjs';
 
@@ -175,6 +175,26 @@ describe('logs: requests', { timeout: 300_000 }, () => {
         const poll = lines.find((line) => line.method === 'GET' && line.status === 204);
         assert.equal(poll.path, stream.path);
         assert.ok(poll.duration_ms > 0);
+    });
+
+    test('a start that fails is told in the file of the log and in its format', async (t) => {
+        const dir = tempDir();
+        t.after(() => rmSync(dir, { recursive: true }));
+        mkdirSync(join(dir, 'data'));
+        writeFileSync(join(dir, 'data', 'letter.txt'), 'dear');
+        const args = ['streams', '--listen', '127.0.0.1:0', '--data', join(dir, 'data'), '--log-format', 'json'];
+        const failure = (log) => {
+            const { level, message } = JSON.parse(log.trim().split('\n').at(-1));
+            assert.equal(level, 'error');
+            assert.match(message, /holds other things/);
+        };
+        const piped = await run(args);
+        assert.equal(piped.code, 1);
+        failure(piped.stderr);
+        const filed = await run([...args, '--log-file', join(dir, 'log')]);
+        assert.equal(filed.code, 1);
+        failure(readFileSync(join(dir, 'log'), 'utf8'));
+        assert.match(filed.stderr, /^arbe streams: .*holds other things/);
     });
 
     test('SIGHUP takes another level from the configuration file', async (t) => {
