@@ -60,7 +60,8 @@ int tool_backup(const struct tool_call *call)
     struct backup_report report;
     char size[PROGRESS_SIZE_BYTES];
 
-    if (dir_access_begin(call->operands[0], &c.access, &msg) != 0) {
+    if (dir_access_apart(call->operands[0], call->operands[1], &msg) != 0 ||
+        dir_access_begin(call->operands[0], &c.access, &msg) != 0) {
         return tool_fail(call, msg.text);
     }
     progress_init(&c.progress, "backup");

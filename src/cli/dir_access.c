@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -103,6 +104,64 @@ static int ask_server(struct dir_access *a, const char *dir, struct errmsg *msg)
     return 0;
 }
 
+/* Whether something of a data directory's stands in `dir`, or nothing at all can be said. */
+static bool looks_like_data(const char *dir)
+{
+    static const char *const parts[] = {"catalog", "wal", "packs"};
+    char path[PATH_BYTES];
+
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", dir, parts[i]);
+        if (access(path, F_OK) == 0) {
+            return true;
+        }
+    }
+    return access(dir, R_OK | X_OK) != 0; /* what is wrong is told where it is opened */
+}
+
+/* The real path of the deepest part of `path` that exists; the caller's to free. NULL: there is no
+ * memory, or no way there. */
+static char *existing_part(const char *path)
+{
+    char *name = strdup(path);
+    char *real = NULL;
+
+    while (name != NULL && (real = realpath(name, NULL)) == NULL) {
+        char *slash = strrchr(name, '/');
+
+        if (slash == NULL || slash == name) {
+            real = realpath(slash == NULL ? "." : "/", NULL);
+            break;
+        }
+        *slash = '\0';
+    }
+    free(name);
+    return real;
+}
+
+/* Whether `path`, which may not exist yet, is `dir` or lies below it. */
+static bool is_within(const char *dir, const char *path)
+{
+    char *base = realpath(dir, NULL);
+    char *real = existing_part(path);
+    size_t len = base == NULL ? 0 : strlen(base);
+    bool within = base != NULL && real != NULL && strncmp(real, base, len) == 0 &&
+                  (real[len] == '\0' || real[len] == '/');
+
+    free(base);
+    free(real);
+    return within;
+}
+
+int dir_access_apart(const char *from, const char *to, struct errmsg *msg)
+{
+    if (is_within(from, to) || is_within(to, from)) {
+        return err_set(msg, ERR_INVALID,
+                       "%.100s and %.100s lie in one another: choose another place", from, to);
+    }
+    return 0;
+}
+
 int dir_access_begin(const char *dir, struct dir_access *ret_access, struct errmsg *msg)
 {
     struct dir_access a = {.lock_fd = -1, .socket = -1};
@@ -112,6 +171,11 @@ int dir_access_begin(const char *dir, struct dir_access *ret_access, struct errm
     if (strlen(dir) > PATH_BYTES - 200) {
         return err_set(msg, ERR_INVALID, "the path of the data directory is longer than %u bytes",
                        PATH_BYTES - 200);
+    }
+    if (!looks_like_data(dir)) {
+        return err_set(msg, ERR_INVALID,
+                       "%.120s is no data directory: there is neither wal, packs nor catalog in it",
+                       dir);
     }
     (void)snprintf(path, sizeof(path), "%s/lock", dir);
     a.lock_fd = a.sys.lock_shared(a.sys.context, path);

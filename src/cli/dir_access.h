@@ -22,6 +22,10 @@ struct dir_access {
 /* Begins. Errors have a sentence. End it only when it was good. */
 int dir_access_begin(const char *dir, struct dir_access *ret_access, struct errmsg *msg) MUST_USE;
 
+/* Refuses a place for a copy that lies in what is copied, or the other way round: the copy would
+ * hold itself. ERR_INVALID with a sentence. */
+int dir_access_apart(const char *from, const char *to, struct errmsg *msg) MUST_USE;
+
 /* To be called often: tells the server now and then that we are there. */
 void dir_access_keep(struct dir_access *a);
 

@@ -1,5 +1,6 @@
 /* arbe streams restore OUT DIR: makes a data directory of a backup that proves itself. */
 #include "cli/command.h"
+#include "cli/dir_access.h"
 #include "cli/progress.h"
 #include "cli/tool.h"
 
@@ -20,6 +21,9 @@ int tool_restore(const struct tool_call *call)
     char size[PROGRESS_SIZE_BYTES];
     struct sys sys;
 
+    if (dir_access_apart(call->operands[0], call->operands[1], &msg) != 0) {
+        return tool_fail(call, msg.text);
+    }
     sys_posix_init(&sys);
     progress_init(&progress, "restore");
     const struct backup_config config = {.sys = &sys,

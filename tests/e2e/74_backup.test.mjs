@@ -234,9 +234,17 @@ describe('backup that does not come to its end', { timeout: 300_000 }, () => {
         await refused(['restore', full, freshPath('dir')], /is no backup/);
         await refused(['backup', join(top, 'nowhere'), freshPath('out')], /cannot open|no data directory/);
         await refused(['verify', join(top, 'nowhere')], /cannot list/);
-        await refused(['verify', full], /is no data directory/);
+        const none = freshPath('out');
+        for (const tool of [['verify', full], ['stats', full], ['backup', full, none]]) {
+            await refused(tool, /is no data directory/);
+        }
+        assert.ok(!existsSync(none), 'nothing is made for what cannot be');
+        for (const inner of [join(server.dir, 'copy'), `${server.dir}/a/../b/`, server.dir]) {
+            await refused(['backup', server.dir, inner], /lie in one another/);
+        }
         const out = freshPath('out');
         await good(['backup', server.dir, out]);
+        await refused(['restore', out, join(out, 'dir')], /lie in one another/);
         await refused(['--data', out, '--listen', '127.0.0.1:0'], /it is a backup; .*arbe streams restore/);
         await refused(['restore', out, server.dir], /is not empty/);
         await refused(['backup', server.dir, out], /is not empty/);
