@@ -1,0 +1,71 @@
+/* An idempotent producer of one stream: many small messages, batched and pipelined, each stored
+ * exactly once and in the order in which it was given, whatever breaks meanwhile, the server's end
+ * included (PROTOCOL.md 5.2.1).
+ *
+ * Threads: one at a time, but for stream_producer_abort. Batches are sent by the client's thread
+ * while the caller goes on. */
+#ifndef ARBE_PRODUCER_H
+#define ARBE_PRODUCER_H
+
+#include "arbe/stream_client.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct stream_producer;
+
+struct stream_producer_options {
+    int64_t epoch;          /* to begin with; raised by 1 at each start of a lasting producer */
+    int auto_claim;         /* 1: when fenced at the first batch, takes the epoch after that one */
+    size_t max_batch_bytes; /* a batch is sent when it would grow above this */
+    int max_batch_messages; /* or hold more than this */
+    int linger_ms;          /* or when its first message has waited this long; 0: at once */
+    int max_in_flight;      /* batches sent and not answered; further ones wait */
+    size_t max_queued_bytes; /* messages not yet stored; above it `append` blocks */
+    const char *content_type; /* of the stream; NULL: asked for by HEAD at the first batch */
+    /* Told, on the client's thread, once when the producer fails for good: messages from
+     * `first_lost` on (counted from 0 in the order of appends) are not known to be stored. NULL:
+     * nobody. */
+    void (*failed)(void *context, uint64_t first_lost, const struct stream_error *error);
+    void *context;
+};
+
+/* Defaults: epoch 0, 1 MiB or 1,000 messages a batch, 5 ms, 5 in flight, 64 MiB queued. */
+void stream_producer_options_init(struct stream_producer_options *options);
+
+/* Makes a producer named `producer_id` (1 to 256 bytes) for a stream of the client. Nothing is
+ * sent. ARGUMENT with a sentence that names the option. */
+int stream_producer_new(struct stream_client *client, const char *name, const char *producer_id,
+                        const struct stream_producer_options *options,
+                        struct stream_producer **ret_producer, struct stream_error *ret_error);
+
+/* Queues one message, copied; for JSON streams it must be one JSON value. Blocks only while too much
+ * is queued. After a failure for good every call gives that failure. */
+int stream_producer_append(struct stream_producer *producer, const void *data, size_t len,
+                           struct stream_error *ret_error);
+
+/* Sends what is queued and waits until all of it is stored, or the producer has failed. Blocks. */
+int stream_producer_flush(struct stream_producer *producer, struct stream_info *ret_info,
+                          struct stream_error *ret_error);
+
+/* Flushes, then closes the stream together with a last message (len 0: none). Blocks. Repeating it
+ * after an unknown outcome is safe. */
+int stream_producer_close(struct stream_producer *producer, const void *data, size_t len,
+                          struct stream_info *ret_info, struct stream_error *ret_error);
+
+/* Messages given and stored so far, and the epoch in use. */
+void stream_producer_counts(const struct stream_producer *producer, uint64_t *ret_appended,
+                            uint64_t *ret_stored, int64_t *ret_epoch);
+
+/* Fails the producer with STREAM_ERROR_ABORTED, at once. Any thread; also a signal handler. */
+void stream_producer_abort(struct stream_producer *producer);
+
+/* Frees it; what is not flushed may be lost, and `failed` tells so. Accepts NULL. */
+void stream_producer_free(struct stream_producer *producer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
