@@ -16,12 +16,12 @@ extern "C" {
 struct stream_producer;
 
 struct stream_producer_options {
-    int64_t epoch;          /* to begin with; raised by 1 at each start of a lasting producer */
-    int auto_claim;         /* 1: when fenced at the first batch, takes the epoch after that one */
-    size_t max_batch_bytes; /* a batch is sent when it would grow above this */
-    int max_batch_messages; /* or hold more than this */
-    int linger_ms;          /* or when its first message has waited this long; 0: at once */
-    int max_in_flight;      /* batches sent and not answered; further ones wait */
+    int64_t epoch;           /* to begin with; raised by 1 at each start of a lasting producer */
+    int auto_claim;          /* 1: when fenced at the first batch, takes the epoch after that one */
+    size_t max_batch_bytes;  /* a batch is sent when it would grow above this */
+    int max_batch_messages;  /* or hold more than this */
+    int linger_ms;           /* or when its first message has waited this long; 0: at once */
+    int max_in_flight;       /* batches sent and not answered; further ones wait */
     size_t max_queued_bytes; /* messages not yet stored; above it `append` blocks */
     const char *content_type; /* of the stream; NULL: asked for by HEAD at the first batch */
     /* Told, on the client's thread, once when the producer fails for good: messages from
@@ -40,8 +40,8 @@ int stream_producer_new(struct stream_client *client, const char *name, const ch
                         const struct stream_producer_options *options,
                         struct stream_producer **ret_producer, struct stream_error *ret_error);
 
-/* Queues one message, copied; for JSON streams it must be one JSON value. Blocks only while too much
- * is queued. After a failure for good every call gives that failure. */
+/* Queues one message, copied; for JSON streams it must be one JSON value. Blocks only while too
+ * much is queued. After a failure for good every call gives that failure. */
 int stream_producer_append(struct stream_producer *producer, const void *data, size_t len,
                            struct stream_error *ret_error);
 

@@ -6,17 +6,7 @@
  *
  * Threads: a client may be used by several threads at a time; a reader by one at a time, but for
  * stream_reader_abort. Callbacks of the options run on the client's own thread and must not block
- * nor call into the client.
- *
- * Blocking or not: every call that says "blocks" waits for its answer. A program with an event loop
- * of its own uses the `start` form and watches stream_client_fd; results then come from
- * stream_client_step. Both forms may be mixed.
- *
- * Errors: calls return STREAM_OK (0) or a code of stream_error.h and then fill `ret_error`, which
- * may be NULL. Failures that pass by themselves (no connection, 429, 500, 502, 503, 504) are tried
- * again as the options say, wherever that cannot do a thing twice: reads always; creates, closes and
- * deletes, since they are idempotent; appends when the server cannot have taken them, or when they
- * bear a producer's claim. */
+ * nor call into the client. */
 #ifndef ARBE_STREAM_CLIENT_H
 #define ARBE_STREAM_CLIENT_H
 
@@ -28,6 +18,16 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Blocking or not: every call that says "blocks" waits for its answer. A program with an event loop
+ * of its own uses the `start` form and watches stream_client_fd; results then come from
+ * stream_client_step. Both forms may be mixed.
+ *
+ * Errors: calls return STREAM_OK (0) or a code of stream_error.h and then fill `ret_error`, which
+ * may be NULL. Failures that pass by themselves (no connection, 429, 500, 502, 503, 504) are tried
+ * again as the options say, wherever that cannot do a thing twice: reads always; creates, closes
+ * and deletes, since they are idempotent; appends when the server cannot have taken them, or when
+ * they bear a producer's claim. An append whose fate is not known fails with `outcome_unknown`. */
 
 struct stream_client;
 struct stream_reader;
@@ -51,14 +51,15 @@ struct stream_retry {
 };
 
 struct stream_client_options {
-    const char *bearer;       /* Authorization: Bearer; copied; NULL: none */
-    const char *ca_file;      /* certificates to trust instead of the system's; NULL: those */
-    const char *user_agent;   /* NULL: "arbe/" and the version */
-    int connect_timeout_ms;   /* until a connection stands */
-    int request_timeout_ms;   /* until an answer that is not live is whole; 0: none */
-    int idle_timeout_ms;      /* a live answer without a byte, heartbeats included; 0: none */
-    int compression;          /* 1: accept compressed answers */
-    int max_connections;      /* at once; further requests wait */
+    const char *bearer;     /* Authorization: Bearer; copied; NULL: none */
+    const char *ca_file;    /* certificates to trust instead of the system's; NULL: those */
+    const char *user_agent; /* NULL: "arbe/" and the version */
+    int connect_timeout_ms; /* until a connection stands */
+    int request_timeout_ms; /* until an answer that is not live is whole; 0: none */
+    int idle_timeout_ms;    /* a live answer without a byte, heartbeats included; 0: none */
+    int at_least_once;   /* 1: tries a plain append again although it may have been taken before */
+    int compression;     /* 1: accept compressed answers */
+    int max_connections; /* at once; further requests wait */
     size_t max_message_bytes; /* one JSON message or SSE event; longer ones are refused */
     struct stream_retry retry;
     /* Called for each request, each try anew, with fields and parameters to add: a token that
@@ -113,9 +114,9 @@ struct stream_create_options {
     int closed;               /* 1: with `data`, and no more */
     const void *data;         /* first content; NULL: none */
     size_t len;
-    const char *fork_of;      /* name of the stream to fork; NULL: not a fork */
-    const char *fork_offset;  /* NULL: its tail */
-    int64_t fork_sub_offset;  /* messages (JSON) or bytes beyond it; 0: none */
+    const char *fork_of;     /* name of the stream to fork; NULL: not a fork */
+    const char *fork_offset; /* NULL: its tail */
+    int64_t fork_sub_offset; /* messages (JSON) or bytes beyond it; 0: none */
 };
 
 /* How to append. Zero but for what is wanted. */
@@ -196,7 +197,7 @@ struct stream_piece_view {
     const void *data; /* NULL when len is 0 */
     size_t len;
     /* Where to resume once this piece and those before it are dealt with; NULL inside a page of the
-     * server, where no offset exists: after an end there, resuming gives the page's pieces again. */
+     * server, where no offset exists: who resumes after an end there gets the page once more. */
     const char *next_offset;
     int up_to_date; /* the tail is reached; such a piece may be empty */
     int closed;     /* the end of a closed stream; nothing follows */

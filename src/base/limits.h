@@ -94,4 +94,11 @@
 #define WEBHOOK_REPLY_BYTES_MAX  (64u * KIB) /* body of a reply; failed */
 #define WEBHOOK_HEADER_BYTES_MAX (64u * KIB) /* all header lines of a reply; failed */
 
+/* The client library. */
+#define CLIENT_NAME_BYTES_MAX    2000u       /* of a stream; ARGUMENT */
+#define CLIENT_SENTENCE_BYTES    (8u * KIB)  /* of an error's body are looked at */
+#define CLIENT_LISTING_BYTES_MAX (16u * MIB) /* of one page of a listing; FORMAT */
+#define CLIENT_IGNORED_BYTES_MAX (1u * MIB)  /* of a body nobody wants; the connection ends */
+#define CLIENT_HEAD_BYTES_MAX    (64u * KIB) /* of an answer's head; FORMAT */
+
 #endif
