@@ -47,6 +47,7 @@ HELP  = $(patsubst %.c,$(B)/obj/%.o,$(sort $(wildcard tests/$(1)/lib*.c)))
 # The library exists once a client does: until then include/arbe promises nothing.
 LIBS  := $(if $(wildcard src/client/*.c),$(B)/libarbe.so $(B)/libarbe.a)
 LIBOBJ = $(filter $(B)/obj/src/base/% $(B)/obj/src/client/% $(B)/obj/src/t3/%,$(OBJ))
+LIBMAP := src/client/libarbe.map
 PROG  := $(if $(wildcard src/cli/main.c),$(B)/arbe)
 
 .PHONY: all tests replays unit sim check test asan ubsan tsan fuzz fuzz-bins sim-night lint format cov bench install clean FORCE
@@ -77,12 +78,19 @@ $(B)/core.a: $(CORE)
 	@rm -f $@; mkdir -p $(@D)
 	$(Q)ar rcs $@ $^
 
-$(B)/libarbe.a: $(LIBOBJ)
+# One object, in which only the names of the map are to be seen.
+$(B)/libarbe.a: $(LIBOBJ) $(LIBMAP)
 	@rm -f $@
-	$(Q)ar rcs $@ $^
-$(B)/libarbe.so: $(LIBOBJ)
+	$(Q)$(LD) -r -o $(B)/libarbe.o $(LIBOBJ)
+	@sed -n 's/^ *\(stream_[a-z_]*\);$$/\1/p' $(LIBMAP) >$(B)/libarbe.names
+	$(Q)objcopy --keep-global-symbols=$(B)/libarbe.names $(B)/libarbe.o
+	$(Q)ar rcs $@ $(B)/libarbe.o
+$(B)/libarbe.so.0: $(LIBOBJ) $(LIBMAP)
 	$(SAY) LINK $@
-	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libarbe.so.0 -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libarbe.so.0 -Wl,--version-script=$(LIBMAP) -Wl,--gc-sections \
+	    $(if $(SAN),,-Wl,-z,defs) -o $@ $(LIBOBJ) -lcurl
+$(B)/libarbe.so: $(B)/libarbe.so.0
+	@ln -sf $(<F) $@
 
 define test_program # kind, suffix, extra objects, extra flags and libraries
 $(B)/tests/$(1)/%$(2): $(B)/obj/tests/$(1)/%$(3) $(4) $(B)/core.a

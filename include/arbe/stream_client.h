@@ -79,8 +79,9 @@ void stream_client_options_init(struct stream_client_options *options);
 int stream_client_new(const char *base_url, const struct stream_client_options *options,
                       struct stream_client **ret_client, struct stream_error *ret_error);
 
-/* Aborts what is under way, ends the thread, frees. No other thread is in a call, and readers and
- * producers of it are freed by now. Accepts NULL. */
+/* Aborts what is under way, ends the thread, frees; the callbacks of calls that were started and
+ * have not been told of their end run here. No other thread is in a call, and readers and producers
+ * of it are freed by now. Accepts NULL. */
 void stream_client_free(struct stream_client *client);
 
 /* Ends every call and read under way, and every one to come, with STREAM_ERROR_ABORTED, at once,
@@ -256,7 +257,7 @@ int stream_client_start_delete(struct stream_client *client, const char *name, s
                                void *context, struct stream_error *ret_error);
 
 /* A descriptor that is readable while stream_client_step or a stream_reader_step has something to
- * do. The client's; only to be polled. */
+ * do. The client's; only to be polled. -1: the program has no descriptor left. */
 int stream_client_fd(struct stream_client *client);
 
 /* Runs the callbacks of calls that have ended, on this thread. Does not block. */

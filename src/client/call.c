@@ -140,7 +140,7 @@ static enum stream_error_code code_of(const struct call *call, int status)
 }
 
 /* What is said where the server said nothing. */
-static const char *sentence_of(enum stream_error_code code)
+static const char *sentence_of(const struct call *call, enum stream_error_code code)
 {
     switch (code) {
     case STREAM_ERROR_UNAUTHORIZED:
@@ -148,7 +148,7 @@ static const char *sentence_of(enum stream_error_code code)
     case STREAM_ERROR_FORBIDDEN:
         return "the server does not allow it";
     case STREAM_ERROR_NOT_FOUND:
-        return "there is no such stream";
+        return call->verb == CALL_LIST ? "the server offers no listing" : "there is no such stream";
     case STREAM_ERROR_GONE:
         return "it was deleted, or the offset is no longer kept";
     case STREAM_ERROR_EXISTS:
@@ -183,7 +183,7 @@ void call_fail_status(struct call *call, int status, bool refused, struct slice 
                                                                   : STREAM_ERROR_MESSAGE_BYTES),
                   sentence.ptr, status);
     } else {
-        call_fail(call, code, "%s (status %d)", sentence_of(code), status);
+        call_fail(call, code, "%s (status %d)", sentence_of(call, code), status);
     }
     if (code == STREAM_ERROR_FENCED) {
         r->error.current_epoch = r->info.producer_epoch;

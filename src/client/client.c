@@ -432,6 +432,19 @@ static int run_timers(struct stream_client *c)
     return left > INT_MAX ? INT_MAX : (int)left;
 }
 
+/* A task that was posted before the end still has its turn, and may bring a party. */
+static bool may_end(struct stream_client *c)
+{
+    if (!atomic_load(&c->stopping) || !list_empty(&c->parties)) {
+        return false;
+    }
+    (void)pthread_mutex_lock(&c->mutex);
+    bool empty = list_empty(&c->inbox);
+
+    (void)pthread_mutex_unlock(&c->mutex);
+    return empty;
+}
+
 static void *run(void *context)
 {
     struct stream_client *c = context;
@@ -445,7 +458,7 @@ static void *run(void *context)
         }
         run_tasks(c);
         tell_aborted(c);
-        if (atomic_load(&c->stopping) && list_empty(&c->parties)) {
+        if (may_end(c)) {
             break;
         }
         timeout_ms = run_timers(c);

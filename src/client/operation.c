@@ -106,7 +106,21 @@ static void type_is_known(struct operation *op)
     client_type_note(op->client, op->call.name, type);
     op->call = op->wanted;
     op->asking = false;
+    retry_reset(&op->retry, &client_options(op->client)->retry);
     append_with_type(op);
+}
+
+/* The append failed since its HEAD did: the words become those of the append. */
+static void fail_asking(struct operation *op)
+{
+    char what[STREAM_ERROR_MESSAGE_BYTES];
+    struct call_result result = op->call.result;
+
+    call_what(&op->call, what, sizeof(what));
+    op->call = op->wanted;
+    op->asking = false;
+    op->call.result = result;
+    call_fail(&op->call, result.error.code, "%s", result.error.message + strlen(what) + 2);
 }
 
 static bool try_again(struct operation *op)
@@ -155,13 +169,13 @@ static void on_done(struct call *call)
     enum stream_error_code code = call->result.error.code;
 
     op->under_way = false;
-    if (code == STREAM_OK && op->asking) {
+    if (op->asking && code == STREAM_OK) {
         type_is_known(op);
         return;
     }
     if (code == STREAM_OK) {
         note_type(op);
-    } else if (code == STREAM_ERROR_EXISTS && op->type_remembered) {
+    } else if (code == STREAM_ERROR_EXISTS && op->type_remembered && !op->asking) {
         /* Somebody made the stream anew, with another type: nothing was appended. */
         op->type_remembered = false;
         client_type_note(op->client, call->name, "");
@@ -169,6 +183,8 @@ static void on_done(struct call *call)
         return;
     } else if (try_again(op)) {
         return;
+    } else if (op->asking) {
+        fail_asking(op);
     } else {
         settle(op);
     }
@@ -191,6 +207,9 @@ static void on_abort(struct client_party *party)
     if (op->under_way) {
         client_cancel(op->client, call);
         op->under_way = false;
+    }
+    if (op->asking) {
+        op->call = op->wanted;
     }
     call_begin(call);
     call_fail(call, STREAM_ERROR_ABORTED, "aborted");

@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/version.h"
 #include "client/client.h"
+#include "client/http_failure.h"
 #include "client/http_head.h"
 #include "client/http_listing.h"
 #include "client/http_request.h"
@@ -230,7 +231,7 @@ static int on_send(void *context, char *ip, char *local_ip, int port, int local_
     (void)local_port;
     t->sends++;
     if (t->sends > 1 && call->verb == CALL_APPEND && call->producer_id == NULL &&
-        call->body.len > 0) {
+        call->body.len > 0 && !t->transport->settings.options.at_least_once) {
         t->stop = STOP_RESEND;
         return CURL_PREREQFUNC_ABORT;
     }
@@ -238,41 +239,6 @@ static int on_send(void *context, char *ip, char *local_ip, int port, int local_
 }
 
 /* -------------------------------------------------------------------------------------- the end */
-
-/* What libcurl's codes mean here. */
-static enum stream_error_code code_of(CURLcode code, const char *words)
-{
-    switch (code) {
-    case CURLE_OUT_OF_MEMORY:
-        return STREAM_ERROR_MEMORY;
-    case CURLE_URL_MALFORMAT:
-        return STREAM_ERROR_ARGUMENT;
-    case CURLE_OPERATION_TIMEDOUT:
-        return STREAM_ERROR_TIMEOUT;
-    case CURLE_SSL_CONNECT_ERROR:
-        /* The connection broke in the middle of the handshake: no fault of a certificate. */
-        if (strstr(words, "SYSCALL") != NULL || strstr(words, "reset") != NULL) {
-            return STREAM_ERROR_NETWORK;
-        }
-        return STREAM_ERROR_TLS;
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CIPHER:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_CRL_BADFILE:
-    case CURLE_SSL_ISSUER_ERROR:
-    case CURLE_SSL_INVALIDCERTSTATUS:
-    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
-        return STREAM_ERROR_TLS;
-    case CURLE_WEIRD_SERVER_REPLY:
-    case CURLE_UNSUPPORTED_PROTOCOL: /* an answer that is not HTTP/1 */
-    case CURLE_BAD_CONTENT_ENCODING:
-    case CURLE_FILESIZE_EXCEEDED:
-        return STREAM_ERROR_FORMAT;
-    default:
-        return STREAM_ERROR_NETWORK;
-    }
-}
 
 /* Whether the request may have reached the server. */
 static bool may_have_acted(const struct transfer *t)
@@ -283,18 +249,20 @@ static bool may_have_acted(const struct transfer *t)
 
 static void fail_by_curl(struct transfer *t, CURLcode code)
 {
-    const char *words = t->error[0] != '\0' ? t->error : curl_easy_strerror(code);
-    enum stream_error_code mine = code_of(code, words);
-    struct call_result *r = &t->call->result;
+    struct http_failure failure;
+    long os_errno = 0;
+    int limit = t->transport->settings.options.connect_timeout_ms;
 
-    if (mine == STREAM_ERROR_NETWORK || mine == STREAM_ERROR_TLS || mine == STREAM_ERROR_TIMEOUT) {
-        call_fail(t->call, mine, "%s: %.300s", t->transport->settings.base.host, words);
+    (void)curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &os_errno); /* 0 when it is not known */
+    http_failure(code, t->error, (int)os_errno, limit, &failure);
+    if (failure.names_host) {
+        call_fail(t->call, failure.code, "%s: %s", t->transport->settings.base.host,
+                  failure.sentence);
     } else {
-        call_fail(t->call, mine, "%.300s", words);
+        call_fail(t->call, failure.code, "%s", failure.sentence);
     }
-    r->error.outcome_unknown = may_have_acted(t);
-    /* The only limit that libcurl watches is that of the connection. */
-    r->transient = mine == STREAM_ERROR_NETWORK || mine == STREAM_ERROR_TIMEOUT;
+    t->call->result.error.outcome_unknown = may_have_acted(t);
+    t->call->result.transient = failure.transient;
 }
 
 /* The answer is there as a whole; was it a refusal? */
