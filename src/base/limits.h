@@ -101,4 +101,8 @@
 #define CLIENT_IGNORED_BYTES_MAX (1u * MIB)  /* of a body nobody wants; the connection ends */
 #define CLIENT_HEAD_BYTES_MAX    (64u * KIB) /* of an answer's head; FORMAT */
 
+/* Producers of the client library. */
+#define PRODUCER_EPOCH_MAX     9007199254740991 /* 2^53 - 1 (PROTOCOL.md 5.2.1); ARGUMENT */
+#define PRODUCER_IN_FLIGHT_MAX 64               /* batches; ARGUMENT */
+
 #endif

@@ -41,6 +41,7 @@ struct call_result {
     bool base64;                  /* CALL_SSE: data events are base64 */
     bool body_whole;              /* the body came to its end; false after CALL_STOP */
     bool transient;               /* failed, and might do better by itself before long */
+    bool resent;                  /* APPEND of a producer: it may have been sent more than once */
     struct stream_error error;    /* code STREAM_OK: none */
     char after[CALL_AFTER_BYTES]; /* CALL_LIST: go on with this; empty: that was all */
 };

@@ -117,7 +117,9 @@ static void judge_good(struct transfer *t)
         if (status != 200 || !t->head.is_event_stream) {
             REFUSE(t, "the answer is \"%.100s\", not text/event-stream", info->content_type);
         }
-    } else if (t->call->verb != CALL_DELETE && info->next_offset[0] == '\0') {
+    } else if (t->call->verb != CALL_DELETE && info->next_offset[0] == '\0' &&
+               !(info->duplicate && info->producer_seq >= 0)) {
+        /* Servers need not tell it in their answer to a repeat. */
         REFUSE(t,
                "the answer has no Stream-Next-Offset, so this is no server of Durable Streams "
                "(status %d)",
@@ -230,6 +232,7 @@ static int on_send(void *context, char *ip, char *local_ip, int port, int local_
     (void)port;
     (void)local_port;
     t->sends++;
+    t->call->result.resent = t->sends > 1;
     if (t->sends > 1 && call->verb == CALL_APPEND && call->producer_id == NULL &&
         call->body.len > 0 && !t->transport->settings.options.at_least_once) {
         t->stop = STOP_RESEND;

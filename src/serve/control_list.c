@@ -7,7 +7,6 @@
 #include "base/number.h"
 #include "base/pool.h"
 #include "serve/problem.h"
-#include "stream/field.h"
 
 #include <stdlib.h>
 
@@ -68,7 +67,8 @@ static int take_text(enum parameter which, struct slice raw, char memory[STREAM_
     char decoded[3 * STREAM_NAME_BYTES_MAX];
 
     if (raw.len > sizeof(decoded)) {
-        return field_listed(raw, names[which], msg);
+        return err_set(msg, ERR_INVALID, "%s has at most %u bytes, as stream names have",
+                       names[which], STREAM_NAME_BYTES_MAX);
     }
     long len = http_percent_decode(raw, decoded);
 
@@ -76,10 +76,9 @@ static int take_text(enum parameter which, struct slice raw, char memory[STREAM_
         return err_set(msg, ERR_INVALID, "a '%%' in %s must be followed by two hex digits",
                        names[which]);
     }
-    int code = field_listed((struct slice){decoded, (size_t)len}, names[which], msg);
-
-    if (code != 0) {
-        return code;
+    if (len > (long)STREAM_NAME_BYTES_MAX) {
+        return err_set(msg, ERR_INVALID, "%s has at most %u bytes, as stream names have",
+                       names[which], STREAM_NAME_BYTES_MAX);
     }
     memcpy(memory, decoded, (size_t)len);
     *ret_text = (struct slice){memory, (size_t)len};
