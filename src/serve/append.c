@@ -3,6 +3,7 @@
 
 #include "serve/fields.h"
 #include "serve/problem.h"
+#include "stream/refusal.h"
 
 /* The status of PROTOCOL.md 5.2.1 and 5.3: with producer headers, 200 says that the bytes are new;
  * closing alone is 204 with them too. */
@@ -27,20 +28,10 @@ static void answer(struct exchange *x)
     }
 }
 
-static struct slice detail_of(const struct stream_result *result)
-{
-    /* The public client looks for the word "sequence" (a conflict that a retry cannot mend). */
-    if (result->seq_conflict) {
-        return SLICE(
-            "Sequence conflict: Stream-Seq must be greater than the last one of this stream");
-    }
-    return problem_detail(result->code, &result->msg);
-}
-
 static void refuse(struct exchange *x)
 {
     const struct stream_result *result = &x->op.result;
-    int status = err_status(result->code);
+    int status = refusal_status(&x->op);
 
     tally_error(&x->worker->tally, result->code);
     problem_begin(x, status);
@@ -58,7 +49,7 @@ static void refuse(struct exchange *x)
             reply_next(x, result->next);
         }
     }
-    problem_send(x, status, detail_of(result));
+    problem_send(x, status, refusal_of_op(&x->op));
 }
 
 static void finish(struct exchange *x)

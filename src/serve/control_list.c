@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/pool.h"
 #include "serve/problem.h"
+#include "stream/field.h"
 
 #include <stdlib.h>
 
@@ -67,8 +68,7 @@ static int take_text(enum parameter which, struct slice raw, char memory[STREAM_
     char decoded[3 * STREAM_NAME_BYTES_MAX];
 
     if (raw.len > sizeof(decoded)) {
-        return err_set(msg, ERR_INVALID, "%s has at most %u bytes, as stream names have",
-                       names[which], STREAM_NAME_BYTES_MAX);
+        return field_listed(raw, names[which], msg);
     }
     long len = http_percent_decode(raw, decoded);
 
@@ -76,9 +76,10 @@ static int take_text(enum parameter which, struct slice raw, char memory[STREAM_
         return err_set(msg, ERR_INVALID, "a '%%' in %s must be followed by two hex digits",
                        names[which]);
     }
-    if (len > (long)STREAM_NAME_BYTES_MAX) {
-        return err_set(msg, ERR_INVALID, "%s has at most %u bytes, as stream names have",
-                       names[which], STREAM_NAME_BYTES_MAX);
+    int code = field_listed((struct slice){decoded, (size_t)len}, names[which], msg);
+
+    if (code != 0) {
+        return code;
     }
     memcpy(memory, decoded, (size_t)len);
     *ret_text = (struct slice){memory, (size_t)len};

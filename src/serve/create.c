@@ -5,6 +5,7 @@
 #include "serve/fields.h"
 #include "serve/problem.h"
 #include "stream/name.h"
+#include "stream/refusal.h"
 
 #define HOST_BYTES_MAX 255
 #define LOCATION_BYTES_MAX \
@@ -66,16 +67,12 @@ static void finish(struct exchange *x)
     const struct stream_result *result = &x->op.result;
 
     if (result->code != 0) {
-        int status = err_status(result->code);
+        int status = refusal_status(&x->op);
 
-        /* A deleted stream whose forks live on blocks its path (PROTOCOL.md 4.2). */
-        if (result->code == ERR_GONE) {
-            status = 409;
-        }
         tally_error(&x->worker->tally, result->code);
         problem_begin(x, status);
         reply_closed(x, result->closed);
-        problem_send(x, status, problem_detail(result->code, &result->msg));
+        problem_send(x, status, refusal_of_op(&x->op));
         return;
     }
     reply_begin(x, result->created ? 201 : 200, REPLY_NO_STORE);

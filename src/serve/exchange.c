@@ -10,6 +10,7 @@
 #include "serve/handlers.h"
 #include "serve/problem.h"
 #include "stream/name.h"
+#include "stream/refusal.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -118,8 +119,7 @@ void exchange_refuse_body(struct exchange *x, int code)
 
     x->keep = false; /* where the body ends is unknown or too far */
     if (code == ERR_TOOBIG) {
-        (void)err_set(&msg, code, "a request body has at most %llu bytes",
-                      (unsigned long long)x->body.max);
+        code = refusal_of_body(&msg, x->body.max);
     } else if (code == ERR_INVALID) {
         (void)err_set(&msg, code, "the chunked request body is malformed");
     } else if (code == ERR_BUSY) {
@@ -226,7 +226,7 @@ static prepare_fn handler_of(enum http_method method)
 static void answer_name_error(struct exchange *x, int code, const struct errmsg *msg)
 {
     tally_error(&x->worker->tally, code);
-    problem_answer(x, code == ERR_TOOBIG ? 414 : err_status(code), slice_of(msg->text));
+    problem_answer(x, refusal_name_status(code), slice_of(msg->text));
 }
 
 static void answer_method(struct exchange *x)

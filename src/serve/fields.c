@@ -1,13 +1,7 @@
-/* Each function reads one group of fields; outputs are written only when the whole group is
- * good. */
+/* Each function finds one group of fields in a head; what they say is read by stream/field.h. */
 #include "serve/fields.h"
 
-#include "base/date.h"
-#include "base/media_type.h"
-#include "base/number.h"
-#include "stream/name.h"
-
-#include <inttypes.h>
+#include "stream/field.h"
 
 int fields_single(const struct http_request *request, struct slice name, struct slice *ret_value,
                   struct errmsg *msg)
@@ -28,19 +22,7 @@ int fields_content_type(const struct http_request *request, struct slice *ret_ty
     struct slice value;
     int code = fields_single(request, SLICE("Content-Type"), &value, msg);
 
-    if (code != 0) {
-        return code;
-    }
-    if (value.len >= STREAM_CONTENT_TYPE_BYTES_MAX) {
-        return err_set(msg, ERR_INVALID, "Content-Type has at most %u bytes",
-                       STREAM_CONTENT_TYPE_BYTES_MAX - 1);
-    }
-    if (value.len > 0 && !media_type_valid(value)) {
-        return err_set(msg, ERR_INVALID,
-                       "Content-Type must be a media type such as text/plain or application/json");
-    }
-    *ret_type = value;
-    return 0;
+    return code != 0 ? code : field_content_type(value, ret_type, msg);
 }
 
 int fields_closed(const struct http_request *request, bool *ret_closed, struct errmsg *msg)
@@ -54,33 +36,9 @@ int fields_closed(const struct http_request *request, bool *ret_closed, struct e
     return code;
 }
 
-static int parse_ttl(struct slice text, struct stream_expiry *expiry, struct errmsg *msg)
-{
-    if (!number_parse_u64(text, STREAM_TTL_SECONDS_MAX, false, &expiry->ttl_seconds)) {
-        return err_set(
-            msg, ERR_INVALID,
-            "Stream-TTL must be whole seconds in decimal digits, without a sign or leading "
-            "zeros, at most %llu",
-            STREAM_TTL_SECONDS_MAX);
-    }
-    expiry->has_ttl = true;
-    return 0;
-}
-
-static int parse_expires_at(struct slice text, struct stream_expiry *expiry, struct errmsg *msg)
-{
-    if (!date_parse_rfc3339(text, &expiry->expires_at_ms)) {
-        return err_set(msg, ERR_INVALID,
-                       "Stream-Expires-At must be an RFC 3339 time such as 2030-01-31T12:00:00Z");
-    }
-    expiry->has_expires_at = true;
-    return 0;
-}
-
 int fields_expiry(const struct http_request *request, struct stream_expiry *ret_expiry,
                   struct errmsg *msg)
 {
-    struct stream_expiry expiry = {.has_ttl = false};
     struct slice ttl;
     struct slice at;
     int code = fields_single(request, SLICE("Stream-TTL"), &ttl, msg);
@@ -88,32 +46,7 @@ int fields_expiry(const struct http_request *request, struct stream_expiry *ret_
     if (code == 0) {
         code = fields_single(request, SLICE("Stream-Expires-At"), &at, msg);
     }
-    if (code != 0) {
-        return code;
-    }
-    if (ttl.ptr != NULL && at.ptr != NULL) {
-        return err_set(msg, ERR_INVALID, "give Stream-TTL or Stream-Expires-At, not both");
-    }
-    if (ttl.ptr != NULL) {
-        code = parse_ttl(ttl, &expiry, msg);
-    } else if (at.ptr != NULL) {
-        code = parse_expires_at(at, &expiry, msg);
-    }
-    if (code == 0) {
-        *ret_expiry = expiry;
-    }
-    return code;
-}
-
-static int parse_integer(struct slice name, struct slice text, uint64_t *ret_value,
-                         struct errmsg *msg)
-{
-    if (!number_parse_u64(text, NUMBER_JS_MAX, false, ret_value)) {
-        return err_set(msg, ERR_INVALID,
-                       "%.*s must be a whole number from 0 to %" PRIu64 " in decimal digits",
-                       (int)name.len, name.ptr, NUMBER_JS_MAX);
-    }
-    return 0;
+    return code != 0 ? code : field_expiry(ttl, at, ret_expiry, msg);
 }
 
 int fields_producer(const struct http_request *request, struct record_producer *ret_producer,
@@ -121,9 +54,7 @@ int fields_producer(const struct http_request *request, struct record_producer *
 {
     static const struct slice names[] = {
         {"Producer-Id", 11}, {"Producer-Epoch", 14}, {"Producer-Seq", 12}};
-    struct record_producer producer = {.epoch = 0};
-    struct slice values[3];
-    int given = 0;
+    struct slice values[ARRAY_COUNT(names)];
 
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         int code = fields_single(request, names[i], &values[i], msg);
@@ -131,29 +62,8 @@ int fields_producer(const struct http_request *request, struct record_producer *
         if (code != 0) {
             return code;
         }
-        given += values[i].ptr != NULL;
     }
-    if (given == 0) {
-        *ret_producer = producer;
-        return 0;
-    }
-    if (given != 3) {
-        return err_set(msg, ERR_INVALID,
-                       "Producer-Id, Producer-Epoch and Producer-Seq must be given together");
-    }
-    producer.id = values[0];
-    if (producer.id.len == 0 || producer.id.len > PRODUCER_ID_BYTES_MAX) {
-        return err_set(msg, ERR_INVALID, "Producer-Id has 1 to %u bytes", PRODUCER_ID_BYTES_MAX);
-    }
-    int code = parse_integer(names[1], values[1], &producer.epoch, msg);
-
-    if (code == 0) {
-        code = parse_integer(names[2], values[2], &producer.seq, msg);
-    }
-    if (code == 0) {
-        *ret_producer = producer;
-    }
-    return code;
+    return field_producer(values, ret_producer, msg);
 }
 
 int fields_seq(const struct http_request *request, bool *ret_has_seq, struct slice *ret_seq,
@@ -162,91 +72,20 @@ int fields_seq(const struct http_request *request, bool *ret_has_seq, struct sli
     struct slice value;
     int code = fields_single(request, SLICE("Stream-Seq"), &value, msg);
 
-    if (code != 0) {
-        return code;
-    }
-    if (value.ptr != NULL && (value.len == 0 || value.len > STREAM_SEQ_BYTES_MAX)) {
-        return err_set(msg, ERR_INVALID, "Stream-Seq has 1 to %u bytes", STREAM_SEQ_BYTES_MAX);
-    }
-    *ret_has_seq = value.ptr != NULL;
-    *ret_seq = value;
-    return 0;
-}
-
-/* The source is a path of this server; the query that a URL may bring along names nothing. */
-static int parse_source(struct slice path, char *name, struct slice *ret_source, struct errmsg *msg)
-{
-    struct slice rest = path;
-    size_t len = 0;
-
-    if (!slice_split(&rest, '?', &path) || !name_is_stream_path(path)) {
-        return err_set(msg, ERR_INVALID,
-                       "Stream-Forked-From must be the path of a stream of this server, such "
-                       "as " NAME_ROOT "source");
-    }
-    const size_t root_len = sizeof(NAME_ROOT) - 1;
-    int code = name_parse((struct slice){path.ptr + root_len, path.len - root_len}, name, &len,
-                          msg);
-
-    if (code != 0) {
-        return err_prefix(msg, code == ERR_TOOBIG ? ERR_NOTFOUND : code, "Stream-Forked-From");
-    }
-    *ret_source = (struct slice){name, len};
-    return 0;
-}
-
-static int parse_fork_place(struct slice offset, struct slice sub_offset,
-                            struct stream_create_request *create, struct errmsg *msg)
-{
-    if (offset.ptr != NULL && !offset_parse(offset, &create->fork_offset)) {
-        return err_set(msg, ERR_INVALID,
-                       "Stream-Fork-Offset must be an offset that this server gave out");
-    }
-    create->has_fork_offset = offset.ptr != NULL;
-    create->has_sub_offset = sub_offset.ptr != NULL;
-    if (!create->has_sub_offset) {
-        return 0;
-    }
-    int code = parse_integer(SLICE("Stream-Fork-Sub-Offset"), sub_offset, &create->sub_offset, msg);
-
-    if (code == 0 && create->sub_offset > 0 && !create->has_fork_offset) {
-        return err_set(msg, ERR_INVALID,
-                       "Stream-Fork-Sub-Offset needs the Stream-Fork-Offset that it counts from");
-    }
-    return code;
+    return code != 0 ? code : field_seq(value, ret_has_seq, ret_seq, msg);
 }
 
 int fields_fork(const struct http_request *request, char name[static STREAM_NAME_BYTES_MAX],
                 struct stream_create_request *ret_create, struct errmsg *msg)
 {
-    struct stream_create_request create = *ret_create;
-    struct slice source;
-    struct slice offset;
-    struct slice sub_offset;
-    int code = fields_single(request, SLICE("Stream-Forked-From"), &source, msg);
+    struct field_fork fork;
+    int code = fields_single(request, SLICE("Stream-Forked-From"), &fork.source, msg);
 
     if (code == 0) {
-        code = fields_single(request, SLICE("Stream-Fork-Offset"), &offset, msg);
+        code = fields_single(request, SLICE("Stream-Fork-Offset"), &fork.offset, msg);
     }
     if (code == 0) {
-        code = fields_single(request, SLICE("Stream-Fork-Sub-Offset"), &sub_offset, msg);
+        code = fields_single(request, SLICE("Stream-Fork-Sub-Offset"), &fork.sub_offset, msg);
     }
-    if (code != 0) {
-        return code;
-    }
-    if (source.ptr == NULL) {
-        return offset.ptr == NULL && sub_offset.ptr == NULL
-                   ? 0
-                   : err_set(
-                         msg, ERR_INVALID,
-                         "Stream-Fork-Offset and Stream-Fork-Sub-Offset need Stream-Forked-From");
-    }
-    code = parse_source(source, name, &create.forked_from, msg);
-    if (code == 0) {
-        code = parse_fork_place(offset, sub_offset, &create, msg);
-    }
-    if (code == 0) {
-        *ret_create = create;
-    }
-    return code;
+    return code != 0 ? code : field_fork(&fork, name, ret_create, msg);
 }

@@ -4,6 +4,7 @@
 #include "serve/handlers.h"
 
 #include "serve/problem.h"
+#include "stream/refusal.h"
 
 static void look(struct exchange *x);
 
@@ -28,17 +29,13 @@ static bool take_place(struct server *server)
     return true;
 }
 
-/* 503, not 429: it is the server that is full, not the client that asks too often. */
 static void refuse_reader(struct exchange *x, const char *whose)
 {
     struct errmsg msg = {{0}};
+    int status = refusal_of_reader(&msg, whose);
 
     tally_error(&x->worker->tally, ERR_LIMIT);
-    (void)err_set(&msg, ERR_LIMIT,
-                  "as many live readers as %s may have are waiting; come again shortly, or read "
-                  "without live",
-                  whose);
-    problem_answer(x, 503, slice_of(msg.text));
+    problem_answer(x, status, slice_of(msg.text));
 }
 
 bool live_begin(struct exchange *x)

@@ -3,6 +3,7 @@
 #include "serve/problem.h"
 
 #include "base/json.h"
+#include "stream/refusal.h"
 #include "stream/subscription_view.h"
 
 #define DOCUMENT_BYTES_MAX (4 * KIB)
@@ -96,17 +97,8 @@ void problem_answer(struct exchange *x, int status, struct slice detail)
     problem_send(x, status, detail);
 }
 
-struct slice problem_detail(int code, const struct errmsg *msg)
-{
-    /* What the disk said, with its paths, is for the operator. */
-    bool inside = code == ERR_IO || code == ERR_CORRUPT || code == ERR_MISMATCH ||
-                  code == ERR_LOCKED || code == ERR_NOMEM || code == ERR_FILEKIND;
-
-    return slice_of(inside || msg->text[0] == '\0' ? err_text(code) : msg->text);
-}
-
 void problem_answer_code(struct exchange *x, int code, const struct errmsg *msg)
 {
     tally_error(&x->worker->tally, code);
-    problem_answer(x, err_status(code), problem_detail(code, msg));
+    problem_answer(x, err_status(code), refusal_detail(code, msg));
 }

@@ -29,7 +29,4 @@ struct slice problem_unasked(struct worker *w, int status, struct slice detail);
  * that is empty or would tell of the server's inside. */
 void problem_answer_code(struct exchange *x, int code, const struct errmsg *msg);
 
-/* The sentence of `code` and `msg` as clients may see it; borrowed from either. */
-struct slice problem_detail(int code, const struct errmsg *msg);
-
 #endif

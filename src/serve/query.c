@@ -2,6 +2,7 @@
 #include "serve/query.h"
 
 #include "http/request.h"
+#include "stream/field.h"
 
 /* Longer names are unknown, longer values of known names are malformed: no token, mode or
  * cursor comes near. */
@@ -35,15 +36,6 @@ static enum parameter parameter_of(struct slice name)
     return UNKNOWN;
 }
 
-static int take_offset(struct slice value, struct query *query, struct errmsg *msg)
-{
-    if (!offset_parse(value, &query->offset)) {
-        return err_set(msg, ERR_INVALID,
-                       "offset must be -1, now, or a token from Stream-Next-Offset");
-    }
-    return 0;
-}
-
 static int take_live(struct slice value, struct query *query, struct errmsg *msg)
 {
     if (slice_equal(value, SLICE("long-poll"))) {
@@ -68,7 +60,8 @@ static int take(enum parameter which, struct slice raw, struct query *query, str
         return 0;
     }
     /* A value that cannot be decoded is malformed like an empty one. */
-    return which == OFFSET ? take_offset(value, query, msg) : take_live(value, query, msg);
+    return which == OFFSET ? field_offset(value, &query->offset, msg)
+                           : take_live(value, query, msg);
 }
 
 int query_parse(struct slice text, struct query *ret_query, struct errmsg *msg)

@@ -308,3 +308,8 @@ size_t engine_worker_pending(const struct engine_worker *w)
 {
     return w->pending;
 }
+
+bool engine_worker_still(const struct engine_worker *w)
+{
+    return w->pending == 0 && list_empty(&w->watches);
+}

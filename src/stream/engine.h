@@ -121,8 +121,14 @@ void engine_observer_changed(struct engine *e);
 int engine_attach(struct engine *e, task_post_fn post, void *post_context,
                   struct engine_worker **ret_worker) MUST_USE;
 
-/* No op or waiter of the worker is open by now. Accepts NULL. */
+/* No op or waiter of the worker is open by now. Until the engine is closed `post` may still be
+ * called, unless the worker was still. Accepts NULL. */
 void engine_detach(struct engine_worker *w);
+
+/* Whether nothing of this worker is open or on its way: once detached, its `post` is not called any
+ * more, and tasks that it still has need not run. While an op is open, or a wake-up is on its way,
+ * a task will come. */
+bool engine_worker_still(const struct engine_worker *w);
 
 /* Ops of this worker that have been started and not answered. */
 size_t engine_worker_pending(const struct engine_worker *w);

@@ -1,6 +1,8 @@
 /* The protocol's request headers. */
 #include "serve/fields.c"
 
+#include "base/number.h"
+
 #include "unit/serve/request_of.h"
 
 #define PRODUCER(id, epoch, seq) \

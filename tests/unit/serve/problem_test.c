@@ -56,27 +56,11 @@ static void formats_for_the_control_api(void **state)
     assert_control(507, "\"OUT_OF_SPACE\"");
 }
 
-/* The disk's own words are not for clients; the others' are, and an empty one has a default. */
-static void hides_the_inside(void **state)
-{
-    struct errmsg msg;
-
-    (void)state;
-    (void)err_set(&msg, ERR_IO, "write of /data/wal/1: EIO");
-    assert_true(slice_equal(problem_detail(ERR_IO, &msg), slice_of(err_text(ERR_IO))));
-    assert_true(slice_equal(problem_detail(ERR_CORRUPT, &msg), slice_of(err_text(ERR_CORRUPT))));
-    (void)err_set(&msg, ERR_INVALID, "what");
-    assert_true(slice_equal(problem_detail(ERR_INVALID, &msg), SLICE("what")));
-    msg.text[0] = '\0';
-    assert_true(slice_equal(problem_detail(ERR_CLOSED, &msg), slice_of(err_text(ERR_CLOSED))));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formats),
         cmocka_unit_test(formats_for_the_control_api),
-        cmocka_unit_test(hides_the_inside),
     };
 
     return UNIT_RUN(tests);
