@@ -41,6 +41,7 @@ OBJ   := $(SRC:%.c=$(B)/obj/%.o)
 CORE  := $(filter-out $(B)/obj/src/cli/main.o,$(OBJ))
 UNIT  := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/unit/*/*_test.c)))
 SIM   := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/sim/*_sim.c)))
+CLIENTS := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/client/*.c)))
 FUZZ  := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/fuzz/*_fuzz.c)))
 REPLAY := $(FUZZ:%_fuzz=%_replay)
 HELP  = $(patsubst %.c,$(B)/obj/%.o,$(sort $(wildcard tests/$(1)/lib*.c)))
@@ -50,7 +51,7 @@ LIBOBJ = $(filter $(B)/obj/src/base/% $(B)/obj/src/client/% $(B)/obj/src/t3/%,$(
 LIBMAP := src/client/libarbe.map
 PROG  := $(if $(wildcard src/cli/main.c),$(B)/arbe)
 
-.PHONY: all tests replays unit sim check test asan ubsan tsan fuzz fuzz-bins sim-night lint format cov bench install clean FORCE
+.PHONY: all tests replays unit sim clients check test asan ubsan tsan fuzz fuzz-bins sim-night lint format cov bench install clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 all: $(PROG) $(LIBS)
@@ -105,11 +106,18 @@ $(eval $(call test_program,sim,_sim,_sim.o,$(call HELP,sim),$(WRAP),-lcmocka))
 $(eval $(call test_program,fuzz,_replay,_fuzz.o,$(B)/obj/tests/fuzz/replay_main.o $(call HELP,fuzz)))
 $(eval $(call test_program,fuzz,_fuzz,_fuzz.o,$(call HELP,fuzz),-fsanitize=fuzzer))
 
+# Programs that use the library as anybody would: through its headers and what libarbe.a shows.
+$(B)/tests/client/%: $(B)/obj/tests/client/%.o $(B)/libarbe.a
+	$(SAY) LINK $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcurl -lm
+
 unit: $(UNIT)
+clients: $(CLIENTS)
 sim: $(SIM)
 replays: $(REPLAY)
 fuzz-bins: $(FUZZ)
-tests: all unit sim $(if $(SAN),replays)
+tests: all unit sim clients $(if $(SAN),replays)
 	$(if $(SAN)$(NO_REPLAY),,+$(Q)$(MAKE) B=$(B)/asan SAN=address CC=gcc replays)
 
 RUN = $(NODE) tools/run-tests --build $(B) --replays $(if $(SAN),$(B),$(B)/asan) --seeds $(SIM_SEEDS) --san "$(SAN)" $(RUN_ARGS)
