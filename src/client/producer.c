@@ -43,11 +43,12 @@ struct stream_producer {
     struct call head;        /* asks for the content type */
     struct retry head_retry; /* its failures */
     bool head_under_way;
-    bool fallen; /* cancelled, dropped and told */
+    bool fallen; /* cancelled and dropped */
 
     pthread_mutex_t lock;   /* guards what follows */
     pthread_cond_t changed; /* all that a caller may wait for */
     struct pipeline pipeline;
+    bool told; /* the owner was, of the failure */
     struct task pump;
     bool pump_posted;
     struct task ask;
@@ -86,11 +87,14 @@ static void fall(struct stream_producer *p)
     struct stream_error error = p->pipeline.error;
     uint64_t stored = p->pipeline.stored;
     pipeline_finish(&p->pipeline);
-    (void)pthread_cond_broadcast(&p->changed);
     (void)pthread_mutex_unlock(&p->lock);
     if (p->failed) {
         p->failed(p->context, stored, &error);
     }
+    (void)pthread_mutex_lock(&p->lock);
+    p->told = true;
+    (void)pthread_cond_broadcast(&p->changed);
+    (void)pthread_mutex_unlock(&p->lock);
 }
 
 static void on_answer(struct call *call);
@@ -452,27 +456,38 @@ static int give_error(const struct stream_error *error, struct stream_error *ret
     return (int)error->code;
 }
 
-/* The failure for good; a stall ends here. */
+/* The failure for good. The owner hears of it by `failed` first. */
+static int check_failed(struct stream_producer *p, struct stream_error *ret_error)
+{
+    if (p->pipeline.state != PIPELINE_FAILED) {
+        return STREAM_OK;
+    }
+    while (!p->told) {
+        (void)pthread_cond_wait(&p->changed, &p->lock);
+    }
+    return give_error(&p->pipeline.error, ret_error);
+}
+
+/* A stall ends here. */
 static int begin(struct stream_producer *p, struct stream_error *ret_error)
 {
-    if (p->pipeline.state == PIPELINE_FAILED) {
-        return give_error(&p->pipeline.error, ret_error);
-    }
+    int code = check_failed(p, ret_error);
+
     if (p->pipeline.state == PIPELINE_STALLED) {
         pipeline_rouse(&p->pipeline);
         post_pump(p);
     }
-    return STREAM_OK;
+    return code;
 }
 
 /* While it waits, the pipeline may come to fail or to stall. */
 static int wait_changed(struct stream_producer *p, struct stream_error *ret_error)
 {
     (void)pthread_cond_wait(&p->changed, &p->lock);
-    if (p->pipeline.state == PIPELINE_FAILED || p->pipeline.state == PIPELINE_STALLED) {
+    if (p->pipeline.state == PIPELINE_STALLED) {
         return give_error(&p->pipeline.error, ret_error);
     }
-    return STREAM_OK;
+    return check_failed(p, ret_error);
 }
 
 static int find_type(struct stream_producer *p, struct stream_error *ret_error)
