@@ -435,9 +435,7 @@ static void renumber(struct pipeline *p)
 {
     LIST_FOR_EACH(link, &p->queue)
     {
-        struct batch *b = batch_of(link);
-        b->seq = -1;
-        b->gapped = false;
+        batch_of(link)->seq = -1;
     }
     p->next_seq = p->base;
 }

@@ -625,14 +625,284 @@ static void memory_runs_out(void **state)
     }
 }
 
+/* ----------------------------------------------------------------------------- one by one */
+
+/* A pipeline with a message per batch and `open` of them in flight, of `given`. */
+static void line_open(struct world *w, bool auto_claim, unsigned given, int open)
+{
+    *w = (struct world){.body_max = SIZE_MAX};
+    struct pipeline_options options = {
+        .auto_claim = auto_claim,
+        .batch_bytes_max = 100,
+        .batch_count_max = 1,
+        .in_flight_max = open > 0 ? open : 1,
+        .queued_bytes_max = 10000,
+        .retry = &patient,
+        .what = "cannot",
+    };
+    pipeline_init(&w->pipeline, &options, 0);
+    w->pipeline.window = open;
+    for (unsigned i = 0; i < given; i++) {
+        give(w);
+    }
+    pump(w);
+    assert_int_equal(w->count, open);
+}
+
+/* The request with that number is answered, good or bad, and gone. */
+static void end_request(struct world *w, int64_t seq, enum stream_error_code code, bool unknown)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        struct request *r = w->requests[i];
+        if (r->batch && r->seq == seq) {
+            if (code == STREAM_OK) {
+                serve(w, r);
+            } else {
+                refuse(r, code, 0);
+                r->result.transient = code == STREAM_ERROR_NETWORK;
+                r->result.error.outcome_unknown = unknown;
+            }
+            tell(w, r);
+            drop(w, i);
+            return;
+        }
+    }
+    fail_msg("no request has the number %lld", (long long)seq);
+}
+
+/* A batch that came too early goes again only when one before it is stored, and feels its way. */
+static void gap_waits(void **state)
+{
+    struct world w;
+
+    (void)state;
+    line_open(&w, false, 6, 3);
+    end_request(&w, 2, STREAM_OK, false); /* a gap: 0 and 1 did not come */
+    end_request(&w, 1, STREAM_OK, false);
+    pump(&w);
+    assert_int_equal(w.count, 1);
+    assert_int_equal(w.pipeline.window, 1);
+    end_request(&w, 0, STREAM_OK, false);
+    pump(&w);
+    assert_int_equal(w.count, 2);
+    end_request(&w, 1, STREAM_OK, false);
+    end_request(&w, 2, STREAM_OK, false);
+    assert_int_equal(w.pipeline.stored, 3);
+    world_finish(&w);
+}
+
+/* While the first hangs, those behind it do not go round in circles. */
+static void gap_behind_silence(void **state)
+{
+    struct world w;
+
+    (void)state;
+    line_open(&w, false, 6, 3);
+    end_request(&w, 1, STREAM_ERROR_NETWORK, true);
+    w.now_ms += 1000;
+    pump(&w);
+    end_request(&w, 1, STREAM_OK, false);
+    w.now_ms += 1000;
+    pump(&w);
+    assert_int_equal(w.count, 2); /* 0 and 2, which are silent */
+    world_finish(&w);
+}
+
+/* What fails together counts as one failure; a success makes up for all. */
+static void failures_count_once(void **state)
+{
+    struct world w;
+
+    (void)state;
+    line_open(&w, false, 12, 5);
+    for (int round = 0; round < 6; round++) {
+        for (int64_t seq = w.pipeline.base; w.count > 0; seq++) {
+            end_request(&w, seq, STREAM_ERROR_NETWORK, false);
+        }
+        assert_int_equal(w.pipeline.retry.tries, 1);
+        assert_int_equal(w.pipeline.in_round, 0);
+        pump(&w);
+        assert_int_equal(w.count, 0);
+        w.now_ms += 10;
+        pump(&w);
+        assert_int_equal(w.count, 1);
+        end_request(&w, w.pipeline.base, STREAM_OK, false);
+        assert_int_equal(w.pipeline.retry.tries, 0);
+        assert_int_equal(w.pipeline.window, 2);
+        pump(&w);
+    }
+    world_finish(&w);
+}
+
+/* A late failure from before the pause leaves the count of what is in flight alone. */
+static void late_failures(void **state)
+{
+    struct world w;
+
+    (void)state;
+    line_open(&w, false, 12, 3);
+    end_request(&w, 0, STREAM_ERROR_NETWORK, false);
+    w.now_ms += 100;
+    pump(&w);
+    assert_int_equal(w.pipeline.in_round, 1);
+    end_request(&w, 1, STREAM_ERROR_NETWORK, false);
+    end_request(&w, 2, STREAM_ERROR_NETWORK, false);
+    assert_int_equal(w.pipeline.in_round, 1);
+    pump(&w);
+    assert_int_equal(w.count, 1);
+    world_finish(&w);
+}
+
+/* When all retries are used up it stalls; roused, it has them all again. */
+static void stalls(void **state)
+{
+    struct world w;
+    int tries = 0;
+
+    (void)state;
+    line_open(&w, false, 1, 1);
+    for (int i = 0; i < 2; i++) {
+        while (w.pipeline.state == PIPELINE_RUNS) {
+            end_request(&w, 0, STREAM_ERROR_NETWORK, false);
+            w.now_ms += 100;
+            pump(&w);
+            tries++;
+        }
+        assert_int_equal(w.pipeline.state, PIPELINE_STALLED);
+        assert_int_equal(w.pipeline.error.code, STREAM_ERROR_NETWORK);
+        assert_int_equal(w.count, 0);
+        pipeline_rouse(&w.pipeline);
+        pump(&w);
+        assert_int_equal(w.count, 1);
+    }
+    assert_int_equal(tries, 2 * (1 + patient.max_retries));
+    world_finish(&w);
+}
+
+/* An epoch of one's own is somebody else's all the same when the server knows more of it. */
+static void foreign_epoch(void **state)
+{
+    struct world w;
+
+    (void)state;
+    line_open(&w, true, 3, 1);
+    w.known = true;
+    w.epoch = w.pipeline.epoch;
+    w.seq = 5;
+    end_request(&w, 0, STREAM_OK, false);
+    assert_int_equal(w.pipeline.state, PIPELINE_RUNS);
+    assert_true(w.pipeline.epoch > w.epoch); /* claimed */
+    pump(&w);
+    end_request(&w, 0, STREAM_OK, false);
+    pump(&w);
+    w.seq = 9;
+    end_request(&w, 1, STREAM_OK, false);
+    assert_int_equal(w.pipeline.state, PIPELINE_FAILED);
+    assert_int_equal(w.pipeline.error.code, STREAM_ERROR_SEQUENCE);
+    world_finish(&w);
+}
+
+/* A batch that is too large waits for the lost answer to the one before it, and is then cut. */
+static void large_behind_lost(void **state)
+{
+    struct world w;
+
+    (void)state;
+    line_open(&w, false, 0, 0);
+    w.pipeline.options.batch_count_max = 4;
+    w.pipeline.options.in_flight_max = w.pipeline.window = 2;
+    for (int i = 0; i < 8; i++) {
+        give(&w);
+    }
+    pump(&w);
+    assert_int_equal(w.count, 2);
+    end_request(&w, 0, STREAM_ERROR_NETWORK, true);
+    w.body_max = 4;
+    end_request(&w, 1, STREAM_OK, false);
+    w.body_max = SIZE_MAX;
+    assert_ptr_not_equal(w.pipeline.too_large, NULL);
+    w.now_ms += 100;
+    pump(&w);
+    assert_int_equal(w.count, 1);
+    end_request(&w, 0, STREAM_OK, false);
+    assert_ptr_equal(w.pipeline.too_large, NULL);
+    settle(&w);
+    assert_int_equal(w.pipeline.state, PIPELINE_RUNS);
+    assert_int_equal(w.held, 8);
+    world_finish(&w);
+}
+
+/* With `replay` an earlier run's batches count as stored. */
+static void replays(void **state)
+{
+    struct world w;
+
+    (void)state;
+    line_open(&w, false, 3, 1);
+    w.pipeline.options.replay = true;
+    w.known = true;
+    w.seq = 1;
+    w.held = 2;
+    settle(&w);
+    assert_int_equal(w.pipeline.state, PIPELINE_RUNS);
+    assert_int_equal(w.pipeline.stored, 3);
+    assert_int_equal(w.held, 3);
+    world_finish(&w);
+}
+
+/* What lingers goes when its time has come, when it is full, or when it is flushed. */
+static void lingering(void **state)
+{
+    struct world w;
+    int64_t wait_ms;
+
+    (void)state;
+    line_open(&w, false, 0, 0);
+    w.pipeline.options.batch_count_max = 3;
+    w.pipeline.options.in_flight_max = w.pipeline.window = 3;
+    w.pipeline.options.linger_ms = 20;
+    give(&w);
+    w.now_ms += 15;
+    assert_null(pipeline_next(&w.pipeline, w.now_ms, &wait_ms));
+    assert_int_equal(wait_ms, 5);
+    w.now_ms += 5;
+    pump(&w);
+    assert_int_equal(w.count, 1);
+    give(&w);
+    pump(&w);
+    assert_int_equal(w.count, 1);
+    pipeline_flush(&w.pipeline);
+    pump(&w);
+    assert_int_equal(w.count, 2);
+    for (int i = 0; i < 3; i++) {
+        give(&w);
+    }
+    pump(&w);
+    assert_int_equal(w.count, 3);
+    world_finish(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reordering),      cmocka_unit_test(losses),
-        cmocka_unit_test(echoes),          cmocka_unit_test(too_large),
-        cmocka_unit_test(fencing),         cmocka_unit_test(closed_by_others),
-        cmocka_unit_test(forgetting),      cmocka_unit_test(shared_epoch),
+        cmocka_unit_test(reordering),
+        cmocka_unit_test(losses),
+        cmocka_unit_test(echoes),
+        cmocka_unit_test(too_large),
+        cmocka_unit_test(fencing),
+        cmocka_unit_test(closed_by_others),
+        cmocka_unit_test(forgetting),
+        cmocka_unit_test(shared_epoch),
         cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(gap_waits),
+        cmocka_unit_test(gap_behind_silence),
+        cmocka_unit_test(failures_count_once),
+        cmocka_unit_test(late_failures),
+        cmocka_unit_test(stalls),
+        cmocka_unit_test(foreign_epoch),
+        cmocka_unit_test(large_behind_lost),
+        cmocka_unit_test(replays),
+        cmocka_unit_test(lingering),
     };
     return UNIT_RUN(tests);
 }

@@ -304,7 +304,7 @@ static void stream_is_absent(void **state)
     rig_close(&rig);
 }
 
-/* When retries are used up the caller hears of it, nothing is dropped, and the next call goes on. */
+/* When retries are used up the caller hears of it, nothing is dropped, the next call goes on. */
 static void goes_on_after_a_stall(void **state)
 {
     struct rig rig;
