@@ -2,6 +2,8 @@
  * ours; what a callback adds comes last. */
 #include "client/http_request.h"
 
+#include "base/limits.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -106,27 +108,21 @@ static bool add_fork(struct curl_slist **lines, const struct http_settings *sett
 {
     const struct stream_create_options *create = call->create;
     const char *why = call_name_refusal(slice_of(create->fork_of));
+    char memory[HTTP_BASE_BYTES_MAX + 3 * CLIENT_NAME_BYTES_MAX + 2];
     struct buf path;
 
     if (why != NULL) {
         call_fail(call, STREAM_ERROR_ARGUMENT, "fork_of: %s", why);
         return false;
     }
-    buf_init(&path, HTTP_URL_BYTES_MAX);
+    buf_init_fixed(&path, memory, sizeof(memory));
     buf_append(&path, settings->base.path);
     http_append_name(&path, slice_of(create->fork_of));
-    buf_append_char(&path, '\0');
-    bool good = !path.failed;
-
-    if (!good) {
-        call_fail(call, STREAM_ERROR_MEMORY, "out of memory");
-    }
-    good = good && add_text(lines, call, "Stream-Forked-From", path.ptr) &&
+    memory[path.len] = '\0'; /* there is room for the longest of both */
+    return add_text(lines, call, "Stream-Forked-From", memory) &&
            add_text(lines, call, "Stream-Fork-Offset", create->fork_offset) &&
            (create->fork_sub_offset == 0 ||
             add_number(lines, call, "Stream-Fork-Sub-Offset", create->fork_sub_offset));
-    buf_finish(&path);
-    return good;
 }
 
 static bool add_create(struct curl_slist **lines, const struct http_settings *settings,
@@ -224,6 +220,11 @@ bool http_request_init(struct http_request *request, const struct http_settings 
     buf_init(&request->url, HTTP_URL_BYTES_MAX);
     if (why != NULL) {
         call_fail(call, STREAM_ERROR_ARGUMENT, "%s", why);
+        return false;
+    }
+    /* All of it at once: a later failure is then one of length. */
+    if (buf_reserve(&request->url, HTTP_URL_BYTES_MAX) == NULL) {
+        call_fail(call, STREAM_ERROR_MEMORY, "out of memory");
         return false;
     }
     compose_url(&request->url, settings, call);

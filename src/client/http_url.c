@@ -9,8 +9,6 @@
 
 static const char hex[] = "0123456789ABCDEF";
 
-#define BASE_URL_BYTES_MAX 4096u
-
 /* The part `what` of `url`; NULL when it has none. To be given back by curl_free. */
 static char *part_of(CURLU *url, CURLUPart what, unsigned flags)
 {
@@ -72,7 +70,7 @@ static int read_parts(struct http_base *base, CURLU *parsed, struct stream_error
     if (whole != NULL && path != NULL && host != NULL && port != NULL) {
         struct buf name;
 
-        buf_init(&name, BASE_URL_BYTES_MAX);
+        buf_init(&name, HTTP_BASE_BYTES_MAX);
         buf_append_format(&name, "%s:%s", host, port);
         buf_append_char(&name, '\0');
         base->host = name.failed ? NULL : name.ptr;
@@ -100,9 +98,9 @@ static int read_parts(struct http_base *base, CURLU *parsed, struct stream_error
 int http_base_init(struct http_base *base, const char *url, struct stream_error *ret_error)
 {
     *base = (struct http_base){0};
-    if (strlen(url) > BASE_URL_BYTES_MAX) {
+    if (strlen(url) > HTTP_BASE_BYTES_MAX) {
         return call_error_set(ret_error, STREAM_ERROR_ARGUMENT,
-                              "the base URL has more than %u bytes", BASE_URL_BYTES_MAX);
+                              "the base URL has more than %u bytes", HTTP_BASE_BYTES_MAX);
     }
     CURLU *parsed = curl_url();
 

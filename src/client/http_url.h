@@ -6,7 +6,8 @@
 #include "arbe/stream_error.h"
 #include "base/buf.h"
 
-#define HTTP_URL_BYTES_MAX 16384u /* of a request; longer ones are an argument error */
+#define HTTP_BASE_BYTES_MAX 4096u /* of a base URL; longer ones are an argument error */
+#define HTTP_URL_BYTES_MAX  8192u /* of a request; likewise */
 
 struct http_base {
     char *url;         /* "http://host/v1/stream/": ends with a slash; owned */

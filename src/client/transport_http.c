@@ -292,13 +292,15 @@ static void finish_answer(struct transfer *t)
     buf_finish(&sentence);
 }
 
-static void free_transfer(struct transfer *t)
+/* A handle is used again after a transfer that ended well. After others libcurl may hold on to a
+ * buffer, and then refuses a size for it. */
+static void free_transfer(struct transfer *t, bool ended_well)
 {
     struct http_transport *transport = t->transport;
 
     list_remove(&t->link);
     t->call->transfer = NULL;
-    if (t->easy != NULL && transport->idle_count < HANDLES_KEPT) {
+    if (ended_well && transport->idle_count < HANDLES_KEPT) {
         curl_easy_reset(t->easy);
         transport->idle[transport->idle_count++] = t->easy;
     } else {
@@ -329,7 +331,7 @@ static void end_transfer(struct transfer *t, CURLcode code)
     } else {
         fail_by_curl(t, code);
     }
-    free_transfer(t);
+    free_transfer(t, code == CURLE_OK);
     call->on_done(call);
 }
 
@@ -441,7 +443,7 @@ static void start(struct transport *base, struct call *call)
     if (prepare(transport, t)) {
         list_append(&transport->transfers, &t->link);
     } else {
-        free_transfer(t);
+        free_transfer(t, false);
         list_append(&transport->unprepared, &call->link);
     }
 }
@@ -454,7 +456,7 @@ static void cancel(struct transport *base, struct call *call)
     list_remove(&call->link);
     if (t != NULL) {
         (void)curl_multi_remove_handle(transport->multi, t->easy); /* it is in it */
-        free_transfer(t);
+        free_transfer(t, false);
     }
 }
 

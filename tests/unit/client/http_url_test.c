@@ -65,7 +65,7 @@ static void test_bad(void **state)
         assert_non_null(strstr(error.message, "the base URL is not good: "));
         assert_null(strstr(error.message, "topsecret"));
     }
-    char longest[BASE_URL_BYTES_MAX + 2];
+    char longest[HTTP_BASE_BYTES_MAX + 2];
 
     memset(longest, 'a', sizeof(longest));
     longest[sizeof(longest) - 1] = '\0';
