@@ -361,8 +361,8 @@ int flags_check_environment(const struct flag_table *table, char *const *environ
     return 0;
 }
 
-/* Takes the flag at argv[0]: how many arguments it used, or an error. */
-static int take_argument(const struct flag_table *table, int argc, char **argv, struct errmsg *msg)
+int flags_take_argument(const struct flag_table *table, int argc, char **argv, int *ret_used,
+                        struct errmsg *msg)
 {
     char source[NAME_BYTES_MAX];
     struct slice rest = slice_of(argv[0] + 2);
@@ -389,7 +389,10 @@ static int take_argument(const struct flag_table *table, int argc, char **argv, 
     }
     int code = set(table, flag, value, (struct flag_origin){FLAG_FROM_ARGUMENT, 0}, source, msg);
 
-    return code == 0 ? used : code;
+    if (code == 0) {
+        *ret_used = used;
+    }
+    return code;
 }
 
 int flags_set_arguments(const struct flag_table *table, int argc, char **argv, struct errmsg *msg)
@@ -399,10 +402,11 @@ int flags_set_arguments(const struct flag_table *table, int argc, char **argv, s
             return err_set(msg, ERR_INVALID, "\"%.40s\" is not expected here: flags begin with --",
                            argv[i]);
         }
-        int used = take_argument(table, argc - i, argv + i, msg);
+        int used = 0;
+        int code = flags_take_argument(table, argc - i, argv + i, &used, msg);
 
-        if (used < 0) {
-            return used;
+        if (code != 0) {
+            return code;
         }
         i += used;
     }

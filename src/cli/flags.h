@@ -70,7 +70,12 @@ int flags_set_environment(const struct flag_table *table, flags_env_fn env,
 int flags_set_arguments(const struct flag_table *table, int argc, char **argv,
                         struct errmsg *msg) MUST_USE;
 
-/* The three in that order. */
+/* Takes the one flag that argv[0] begins with; ret_used says how many arguments it took. As above.
+ * For commands whose flags stand among other words. */
+int flags_take_argument(const struct flag_table *table, int argc, char **argv, int *ret_used,
+                        struct errmsg *msg) MUST_USE;
+
+/* Defaults, environment and arguments in that order. */
 int flags_parse(const struct flag_table *table, int argc, char **argv, flags_env_fn env,
                 struct errmsg *msg) MUST_USE;
 
