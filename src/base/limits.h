@@ -48,6 +48,10 @@
 #define NOTE_TOMB_BYTES_MAX  64u           /* the value that a deletion may leave on a full disk */
 #define NOTES_HOT_BYTES_MAX  (64ull * MIB) /* waiting for a checkpoint; 503 */
 
+/* The commands. */
+#define OUT_BUFFER_BYTES_MAX (1024ull * MIB) /* of one message to print; ends the command */
+#define STDIN_BYTES_MAX      (256u * MIB)    /* one message from stdin; ends the command */
+
 /* Storage. */
 #define EXTENT_BYTES_MAX         (8u * MIB)    /* data of one extent in a pack: whole messages */
 #define EXTENT_MESSAGE_BYTES_MAX (1024u * MIB) /* data of an extent that is one larger message */

@@ -1,16 +1,25 @@
-/* The commands of the program, one file each. Exit codes: 0 good, 1 it could not be done, 2 it
- * was asked for in a way that makes no sense. Data goes to stdout, talk to stderr. */
+/* The commands of the program, one file each. Data goes to stdout, talk to stderr. */
 #ifndef ARBE_CLI_COMMAND_H
 #define ARBE_CLI_COMMAND_H
 
+/* Exit codes. Those above 2 are for scripts that go on differently: only `arbe stream` has them. */
 enum command_exit {
     COMMAND_GOOD = 0,
-    COMMAND_FAILED = 1,
-    COMMAND_USAGE = 2,
+    COMMAND_FAILED = 1,        /* it could not be done */
+    COMMAND_USAGE = 2,         /* it was asked for in a way that makes no sense */
+    COMMAND_NOT_FOUND = 3,     /* there is no such stream, or not any more */
+    COMMAND_CONFLICT = 4,      /* it is there with another configuration, or others were faster */
+    COMMAND_CLOSED = 5,        /* the stream takes no more */
+    COMMAND_FORBIDDEN = 6,     /* the server wants another secret, or a trusted certificate */
+    COMMAND_LATER = 7,         /* no connection, no answer in time, or the server is busy */
+    COMMAND_INTERRUPTED = 128, /* and the number of the signal: 130 is Ctrl-C */
 };
 
 /* Serves durable streams until SIGTERM. `argv` begins after the command's name. Returns an exit
  * code. */
 int command_streams(int argc, char **argv);
+
+/* Works with the streams of a server. As above. */
+int command_stream(int argc, char **argv);
 
 #endif

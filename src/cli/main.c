@@ -15,6 +15,7 @@ struct command {
 };
 
 static const struct command commands[] = {
+    {"stream", command_stream, "create, append to, read and follow the streams of a server"},
     {"streams", command_streams, "serve durable streams from a data directory"},
 };
 

@@ -1,0 +1,179 @@
+/* Whole messages gather in the buffer and leave it together; a message that outgrows the buffer is
+ * written in parts. */
+#include "cli/out.h"
+
+#include "base/json.h"
+#include "base/limits.h"
+#include "cli/interrupt.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define BUFFER_BYTES (64u * KIB)
+
+static bool wants_colour(void)
+{
+    const char *no = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+
+    return (no == NULL || no[0] == '\0') && term != NULL && term[0] != '\0' &&
+           strcmp(term, "dumb") != 0;
+}
+
+void out_init(struct out *o)
+{
+    *o = (struct out){.terminal = isatty(STDOUT_FILENO) == 1};
+    o->colour = o->terminal && wants_colour();
+    buf_init(&o->buf, OUT_BUFFER_BYTES_MAX);
+}
+
+/* How much of `bytes` is still to be written when a signal has come: to the end of the line that is
+ * half written. */
+static size_t rest_of_line(const struct out *o, struct slice bytes, size_t done)
+{
+    const char *end;
+
+    if (!o->lines || !o->begun) {
+        return 0;
+    }
+    end = memchr(bytes.ptr + done, '\n', bytes.len - done);
+    return end == NULL ? bytes.len - done : (size_t)(end - bytes.ptr) + 1 - done;
+}
+
+static void write_all(struct out *o, struct slice bytes)
+{
+    size_t done = 0;
+
+    while (o->error == 0 && done < bytes.len) {
+        size_t len = bytes.len - done;
+
+        if (interrupt_signal() != 0) {
+            len = rest_of_line(o, bytes, done);
+            if (len == 0) {
+                return;
+            }
+        }
+        ssize_t wrote = write(STDOUT_FILENO, bytes.ptr + done, len);
+
+        if (wrote > 0) {
+            done += (size_t)wrote;
+            o->begun = bytes.ptr[done - 1] != '\n';
+        } else if (wrote < 0 && errno != EINTR) {
+            o->error = errno;
+        }
+    }
+}
+
+void out_flush(struct out *o)
+{
+    write_all(o, (struct slice){o->buf.ptr, o->whole});
+    buf_consume(&o->buf, o->whole);
+    o->whole = 0;
+}
+
+bool out_is_over(const struct out *o)
+{
+    return o->error != 0 || interrupt_signal() != 0;
+}
+
+/* Makes room by writing what there is, the beginning of the message at hand included. */
+static void spill(struct out *o)
+{
+    if (o->whole > 0) {
+        out_flush(o);
+    }
+    if (o->buf.len >= BUFFER_BYTES) {
+        write_all(o, buf_slice(&o->buf));
+        buf_clear(&o->buf);
+    }
+}
+
+void out_add(struct out *o, struct slice bytes)
+{
+    if (o->error != 0) {
+        return;
+    }
+    if (bytes.len < BUFFER_BYTES) {
+        buf_append(&o->buf, bytes);
+    } else {
+        out_flush(o);
+        write_all(o, buf_slice(&o->buf));
+        buf_clear(&o->buf);
+        write_all(o, bytes);
+    }
+    if (o->buf.failed) {
+        o->error = ENOMEM;
+    } else if (o->buf.len >= BUFFER_BYTES) {
+        spill(o);
+    }
+}
+
+void out_format(struct out *o, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    int len = vsnprintf(text, sizeof(text), format, args);
+
+    va_end(args);
+    if (len > 0) {
+        out_add(o,
+                (struct slice){text, (size_t)len < sizeof(text) ? (size_t)len : sizeof(text) - 1});
+    }
+}
+
+void out_add_shown(struct out *o, struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+
+        out_add(o, c < 0x20 || c == 0x7f ? SLICE("?") : (struct slice){text.ptr + i, 1});
+    }
+}
+
+void out_add_string(struct out *o, struct slice text)
+{
+    if (o->error == 0) {
+        json_append_string(&o->buf, text);
+        out_add(o, SLICE(""));
+    }
+}
+
+void out_end_message(struct out *o)
+{
+    o->whole = o->buf.len;
+}
+
+bool out_finish(struct out *o)
+{
+    out_flush(o);
+    int error = o->error;
+
+    buf_finish(&o->buf);
+    if (error == EPIPE) {
+        interrupt_end_broken_pipe();
+    }
+    if (error != 0) {
+        (void)fprintf(stderr, "arbe: the output could not be written: %s\n", strerror(error));
+    }
+    return error == 0;
+}
+
+const char *out_bold(const struct out *o)
+{
+    return o->colour ? "\033[1m" : "";
+}
+
+const char *out_dim(const struct out *o)
+{
+    return o->colour ? "\033[2m" : "";
+}
+
+const char *out_plain(const struct out *o)
+{
+    return o->colour ? "\033[0m" : "";
+}
