@@ -156,6 +156,7 @@ bench: all
 
 # Where a distribution's own package would use PREFIX=/usr.
 SHARE = $(DESTDIR)$(PREFIX)/share
+VERSION = $(shell sed -n 's/^.define ARBE_VERSION "\(.*\)"/\1/p' src/cli/version.h)
 install: all
 	install -D -m 755 $(B)/arbe $(DESTDIR)$(PREFIX)/bin/arbe
 	install -d $(SHARE)/man/man1
@@ -171,6 +172,10 @@ install: all
 	$(if $(LIBS),install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/arbe)
 	$(if $(LIBS),install -m 644 $(LIBS) $(DESTDIR)$(PREFIX)/lib && ln -sf libarbe.so $(DESTDIR)$(PREFIX)/lib/libarbe.so.0)
 	$(if $(LIBS),install -m 644 include/arbe/*.h $(DESTDIR)$(PREFIX)/include/arbe)
+	install -d $(SHARE)/man/man3 $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 docs/man/*.3 $(SHARE)/man/man3
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' tools/install/arbe.pc >$(DESTDIR)$(PREFIX)/lib/pkgconfig/arbe.pc
+	chmod 644 $(DESTDIR)$(PREFIX)/lib/pkgconfig/arbe.pc
 
 clean:
 	rm -rf $(B)

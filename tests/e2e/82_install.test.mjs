@@ -26,7 +26,7 @@ function good(program, args, options) {
 
 // The flags that a help text lists, and the words below a line that ends in a colon.
 const flagsOf = (help) => [...help.matchAll(/^ {2}(--[a-z0-9-]+)/gm)].map((found) => found[1]);
-const toolsOf = (help) => [...help.matchAll(/^ {2}arbe streams ([a-z][a-z-]*)/gm)].map((found) => found[1]);
+const toolsOf = (help) => [...help.matchAll(/^ {2}arbe streams? ([a-z][a-z-]*)/gm)].map((found) => found[1]);
 
 // make finds the program that the tests run, built or not by this very make, and never builds another one.
 function install(destination, ...variables) {
@@ -46,6 +46,7 @@ describe('make install', { timeout: 120_000 }, () => {
             'usr/lib/sysusers.d/arbe.conf',
             'usr/lib/tmpfiles.d/arbe.conf',
             'usr/share/bash-completion/completions/arbe',
+            'usr/share/man/man1/arbe-stream.1',
             'usr/share/man/man1/arbe-streams.1',
             'usr/share/man/man1/arbe.1',
             'usr/share/zsh/site-functions/_arbe',
@@ -92,6 +93,16 @@ describe('the manual', { timeout: 120_000 }, () => {
         for (const [flag] of text.matchAll(/--[a-z][a-z0-9-]+/g)) {
             assert.ok(known.has(flag) || flag === '--help', `${flag} is in the manual only`);
         }
+        const client = page('arbe-stream.1');
+        const commands = toolsOf(good(BIN, ['stream', '--help']));
+        const all = new Set(commands.flatMap((name) => flagsOf(good(BIN, ['stream', name, '--help']))));
+        assert.ok(commands.length >= 12 && all.size > 20);
+        for (const word of [...all, ...commands]) {
+            assert.match(client, new RegExp(`^\\.(B|BI) .*${word}\\b`, 'm'), word);
+        }
+        for (const [flag] of client.matchAll(/--[a-z][a-z0-9-]+/g)) {
+            assert.ok(all.has(flag) || flag === '--', `${flag} is in the manual only`);
+        }
         for (const [, name] of good(BIN, ['--help']).matchAll(/^ {2}([a-z]+) {2,}/gm)) {
             assert.match(page('arbe.1'), new RegExp(`^\\.B ${name}$`, 'm'), name);
         }
@@ -127,13 +138,17 @@ describe('completions', { timeout: 120_000 }, () => {
         const offers = (...words) => complete(words).split('\n').filter((word) => word.startsWith(words.at(-1)) && word !== '').sort();
 
         test(`${name}: commands, tools, flags and values come from the help`, () => {
-            assert.deepEqual(offers('arbe', ''), ['streams']);
+            assert.deepEqual(offers('arbe', ''), ['stream', 'streams']);
             assert.deepEqual(offers('arbe', 'streams', ''), toolsOf(help).sort());
             assert.deepEqual(offers('arbe', 'streams', '--'), flagsOf(help).sort());
             assert.deepEqual(offers('arbe', 'streams', '--sse-'), ['--sse-heartbeat', '--sse-lifetime']);
             assert.deepEqual(offers('arbe', 'streams', '--durability', ''), ['memory', 'os', 'sync']);
             assert.deepEqual(offers('arbe', 'streams', '--workers', ''), []);
             assert.ok(offers('arbe', 'streams', 'verify', '--').includes('--json'));
+            assert.deepEqual(offers('arbe', 'stream', ''), toolsOf(good(BIN, ['stream', '--help'])).sort());
+            assert.deepEqual(offers('arbe', 'stream', 'tail', '--'), flagsOf(good(BIN, ['stream', 'tail', '--help'])).sort());
+            assert.deepEqual(offers('arbe', 'stream', 'create', '--type', 't'), ['text']);
+            assert.deepEqual(offers('arbe', 'stream', 'tail', ''), []);
         });
     }
 

@@ -40,6 +40,8 @@ _arbe() {
     fi
     if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_arbe_help "${command[@]}" | _arbe_flags)" -- "$word")
+    elif [[ ${command[1]} == stream && ${#command[@]} -eq 3 ]]; then
+        return # streams are on the server
     elif ((${#command[@]} == 3)); then
         mapfile -t COMPREPLY < <(compgen -d -- "$word")
     else
