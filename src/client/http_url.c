@@ -9,12 +9,14 @@
 
 static const char hex[] = "0123456789ABCDEF";
 
-/* The part `what` of `url`; NULL when it has none. To be given back by curl_free. */
-static char *part_of(CURLU *url, CURLUPart what, unsigned flags)
-{
-    char *part = NULL;
+static const char no_memory[] = "out of memory";
 
-    return curl_url_get(url, what, &part, flags) == CURLUE_OK ? part : NULL;
+/* The part `what` of `url`, NULL when it has none, in *ret_part; to be given back by curl_free.
+ * False when memory is out. */
+static bool part_of(CURLU *url, CURLUPart what, unsigned flags, char **ret_part)
+{
+    *ret_part = NULL;
+    return curl_url_get(url, what, ret_part, flags) != CURLUE_OUT_OF_MEMORY;
 }
 
 static const char *refusal_of(CURLU *url)
@@ -28,7 +30,11 @@ static const char *refusal_of(CURLU *url)
         {CURLUPART_QUERY, "it must not have a query ('?')"},
         {CURLUPART_FRAGMENT, "it must not have a fragment ('#')"},
     };
-    char *scheme = part_of(url, CURLUPART_SCHEME, 0);
+    char *scheme;
+
+    if (!part_of(url, CURLUPART_SCHEME, 0, &scheme)) {
+        return no_memory;
+    }
     bool known = scheme != NULL && (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
 
     curl_free(scheme);
@@ -36,8 +42,11 @@ static const char *refusal_of(CURLU *url)
         return "it must begin with http:// or https://";
     }
     for (size_t i = 0; i < ARRAY_COUNT(unwanted); i++) {
-        char *part = part_of(url, unwanted[i].part, 0);
+        char *part;
 
+        if (!part_of(url, unwanted[i].part, 0, &part)) {
+            return no_memory;
+        }
         curl_free(part);
         if (part != NULL) {
             return unwanted[i].why;
@@ -62,11 +71,16 @@ static char *with_slash(const char *url)
 
 static int read_parts(struct http_base *base, CURLU *parsed, struct stream_error *ret_error)
 {
-    char *whole = part_of(parsed, CURLUPART_URL, 0);
-    char *path = part_of(parsed, CURLUPART_PATH, 0);
-    char *host = part_of(parsed, CURLUPART_HOST, 0);
-    char *port = part_of(parsed, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+    char *whole;
+    char *path;
+    char *host;
+    char *port;
 
+    /* What memory was out for is NULL. */
+    (void)part_of(parsed, CURLUPART_URL, 0, &whole);
+    (void)part_of(parsed, CURLUPART_PATH, 0, &path);
+    (void)part_of(parsed, CURLUPART_HOST, 0, &host);
+    (void)part_of(parsed, CURLUPART_PORT, CURLU_DEFAULT_PORT, &port);
     if (whole != NULL && path != NULL && host != NULL && port != NULL) {
         struct buf name;
 
@@ -90,7 +104,7 @@ static int read_parts(struct http_base *base, CURLU *parsed, struct stream_error
     curl_free(port);
     if (base->url == NULL || base->host == NULL) {
         http_base_finish(base);
-        return call_error_set(ret_error, STREAM_ERROR_MEMORY, "out of memory");
+        return call_error_set(ret_error, STREAM_ERROR_MEMORY, "%s", no_memory);
     }
     return STREAM_OK;
 }
@@ -105,14 +119,14 @@ int http_base_init(struct http_base *base, const char *url, struct stream_error 
     CURLU *parsed = curl_url();
 
     if (parsed == NULL) {
-        return call_error_set(ret_error, STREAM_ERROR_MEMORY, "out of memory");
+        return call_error_set(ret_error, STREAM_ERROR_MEMORY, "%s", no_memory);
     }
     CURLUcode code = curl_url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
     const char *why = code != CURLUE_OK ? curl_url_strerror(code) : refusal_of(parsed);
     int rc = STREAM_OK;
 
-    if (code == CURLUE_OUT_OF_MEMORY) {
-        rc = call_error_set(ret_error, STREAM_ERROR_MEMORY, "out of memory");
+    if (code == CURLUE_OUT_OF_MEMORY || why == no_memory) {
+        rc = call_error_set(ret_error, STREAM_ERROR_MEMORY, "%s", no_memory);
     } else if (why != NULL) {
         /* It may hold a password, so it is not repeated here. */
         rc = call_error_set(ret_error, STREAM_ERROR_ARGUMENT, "the base URL is not good: %s", why);

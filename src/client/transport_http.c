@@ -232,7 +232,6 @@ static int on_send(void *context, char *ip, char *local_ip, int port, int local_
     (void)port;
     (void)local_port;
     t->sends++;
-    t->call->result.resent = t->sends > 1;
     if (t->sends > 1 && call->verb == CALL_APPEND && call->producer_id == NULL &&
         call->body.len > 0 && !t->transport->settings.options.at_least_once) {
         t->stop = STOP_RESEND;
@@ -316,6 +315,7 @@ static void end_transfer(struct transfer *t, CURLcode code)
     struct call *call = t->call;
     bool answered = t->head.whole && (code == CURLE_OK || t->stop == STOP_IGNORED);
 
+    call->result.resent = t->sends > 1;
     if (t->stop == STOP_FAILED) {
         call->result.error.outcome_unknown = may_have_acted(t);
     } else if (t->stop == STOP_WANTED) {

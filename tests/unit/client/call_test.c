@@ -103,7 +103,7 @@ static void test_repeatable(void **state)
     assert_true(call_repeatable(&call));
 }
 
-/* A message is one line: what was wanted, then the sentence, the server's own where there is one. */
+/* A message is one line: what was wanted, then the sentence, the server's where there is one. */
 static void test_messages(void **state)
 {
     struct call call = make(CALL_APPEND);

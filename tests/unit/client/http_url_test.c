@@ -1,9 +1,11 @@
 /* Base URLs and names. */
 #include "unit/base/fault.h"
 
+#include "base/buf.c"
 #include "client/http_url.c"
 
 #include "unit/base/unit.h"
+#include "unit/client/curl_fault.h"
 
 static void assert_base(const char *url, const char *normal, const char *path, const char *host)
 {
@@ -127,6 +129,7 @@ static void test_query(void **state)
 
 int main(void)
 {
+    curl_fault_init();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),      cmocka_unit_test(test_bad),
         cmocka_unit_test(test_no_memory), cmocka_unit_test(test_names),

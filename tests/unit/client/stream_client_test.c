@@ -256,8 +256,7 @@ static void test_head_and_delete(void **state)
 
 /* -------------------------------------------------------------------------------------- errors */
 
-#define PROBLEM(status, fields, body) \
-    "HTTP/1.1 " status "\r\n" fields "\r\n" body
+#define PROBLEM(status, fields, body) "HTTP/1.1 " status "\r\n" fields "\r\n" body
 
 struct expected {
     const char *answer;
