@@ -34,7 +34,7 @@ void answer_begin(struct answer *a, bool is_events, bool is_base64)
     buf_clear(&a->held);
     a->base64 = (struct sse_base64){.bits = 0};
     a->is_events = is_events;
-    a->is_base64 = is_base64;
+    a->is_base64 = is_events && is_base64;
     a->token = (struct slice){NULL, 0};
     a->given = 0;
     a->units = 0;

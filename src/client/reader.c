@@ -249,18 +249,21 @@ static int on_mark(struct stream_reader *r, const struct answer_mark *mark,
     return STREAM_OK;
 }
 
-/* Takes of the body what is at hand. */
+/* Takes what of the body is at hand, up to a piece; NOTHING: all of it. */
 static int take(struct stream_reader *r, struct stream_piece_view *ret_piece)
 {
     struct errmsg msg = {.text = ""};
     struct slice piece = {NULL, 0};
-    int rc = answer_take(&r->answer, &r->rest, &piece, &msg);
+    int rc;
 
+    while ((rc = answer_take(&r->answer, &r->rest, &piece, &msg)) == ANSWER_MARK) {
+        rc = on_mark(r, &r->answer.mark, ret_piece);
+        if (rc != NOTHING || r->at_end) {
+            return rc;
+        }
+    }
     if (rc < 0) {
         return fail_format(r, rc, &msg);
-    }
-    if (rc == ANSWER_MARK) {
-        return on_mark(r, &r->answer.mark, ret_piece);
     }
     if (rc == ANSWER_MORE) {
         return NOTHING;
