@@ -306,13 +306,14 @@ int operation_start(struct stream_client *client, const struct call *call, strea
                     void *context, struct stream_error *ret_error)
 {
     struct operation *op = malloc(sizeof(*op));
-    char *name = strndup(call->name.ptr, call->name.len);
+    char *name = malloc(call->name.len + 1);
 
     if (op == NULL || name == NULL) {
         free(op);
         free(name);
         return call_error_set(ret_error, STREAM_ERROR_MEMORY, "out of memory");
     }
+    memcpy(name, call->name.ptr, call->name.len);
     init_operation(op, client, call);
     op->name = name;
     op->call.name.ptr = name;

@@ -34,12 +34,14 @@ static void on_listed(struct call *call, struct slice name, const struct stream_
         page->entries = entries;
         page->cap = cap;
     }
-    char *copy = strndup(name.ptr, name.len);
+    char *copy = malloc(name.len + 1);
 
     if (copy == NULL) {
         page->no_memory = true;
         return;
     }
+    memcpy(copy, name.ptr, name.len);
+    copy[name.len] = '\0';
     page->entries[page->count++] = (struct listed){copy, *info};
 }
 
@@ -62,6 +64,33 @@ static bool show(const struct page *page, stream_list_fn each, void *context)
     return false;
 }
 
+/* Fetches the page that follows `after`, and moves it on: empty when that was the last one. */
+static int fetch(struct stream_client *client, const char *prefix, struct page *page,
+                 char after[CALL_AFTER_BYTES], struct stream_error *ret_error)
+{
+    const struct call call = {.verb = CALL_LIST,
+                              .name = slice_of(prefix),
+                              .after = after,
+                              .on_listed = on_listed,
+                              .context = page};
+    char next[CALL_AFTER_BYTES];
+    int code = operation_block(client, &call, NULL, next, ret_error);
+
+    if (code != STREAM_OK) {
+        return code;
+    }
+    if (page->no_memory) {
+        return call_error_set(ret_error, STREAM_ERROR_MEMORY, "out of memory");
+    }
+    /* A server that goes in a circle would keep us for ever. */
+    if (next[0] != '\0' && strcmp(next, after) <= 0) {
+        return call_error_set(ret_error, STREAM_ERROR_FORMAT,
+                              "cannot list streams: the listing does not go forward");
+    }
+    memcpy(after, next, sizeof(next));
+    return STREAM_OK;
+}
+
 int stream_client_list(struct stream_client *client, const char *prefix, stream_list_fn each,
                        void *context, struct stream_error *ret_error)
 {
@@ -71,23 +100,8 @@ int stream_client_list(struct stream_client *client, const char *prefix, stream_
     int code = STREAM_OK;
 
     while (more && code == STREAM_OK) {
-        const struct call call = {.verb = CALL_LIST,
-                                  .name = slice_of(prefix),
-                                  .after = after,
-                                  .on_listed = on_listed,
-                                  .context = &page};
-        char next[CALL_AFTER_BYTES];
-
-        code = operation_block(client, &call, NULL, next, ret_error);
-        if (code == STREAM_OK && page.no_memory) {
-            code = call_error_set(ret_error, STREAM_ERROR_MEMORY, "out of memory");
-        }
-        if (code == STREAM_OK && next[0] != '\0' && strcmp(next, after) == 0) {
-            code = call_error_set(ret_error, STREAM_ERROR_FORMAT,
-                                  "the listing goes on where it began");
-        }
-        more = code == STREAM_OK && !show(&page, each, context) && next[0] != '\0';
-        memcpy(after, next, sizeof(after));
+        code = fetch(client, prefix, &page, after, ret_error);
+        more = code == STREAM_OK && !show(&page, each, context) && after[0] != '\0';
         clear(&page);
     }
     free(page.entries);

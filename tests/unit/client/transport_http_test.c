@@ -136,7 +136,7 @@ static void assert_error(const struct try *try, enum stream_error_code code, boo
 
 /* --------------------------------------------------------------------------------------- bodies */
 
-/* The head is known before the first byte, and the end of the body is told from its breaking off. */
+/* The head is known before the first byte, and the end is told from a breaking off. */
 static void test_read(void **state)
 {
     static const struct scripted_turn turns[] = {
@@ -307,7 +307,7 @@ static void test_wake(void **state)
     finish(&f);
 }
 
-/* --------------------------------------------------------------------------------- wrong answers */
+/* -------------------------------------------------------------------------------- wrong answers */
 
 static void assert_answer(const char *answer, enum call_verb verb, const char *sentence)
 {
