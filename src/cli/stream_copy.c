@@ -93,6 +93,22 @@ static int differ(struct copy *c)
     return COMMAND_CONFLICT;
 }
 
+/* The destination goes on behind the end of the source: unless that has grown since, and another
+ * copy was faster, it is something else. */
+static int longer(struct copy *c)
+{
+    struct stream_info now = {0};
+
+    if (stream_client_head(c->from.client, c->from.site.name, &now, &c->error) != STREAM_OK) {
+        return fail(c, &c->from, &c->error);
+    }
+    if (strcmp(now.next_offset, c->source.next_offset) == 0) {
+        return differ(c);
+    }
+    memcpy(c->source.next_offset, now.next_offset, sizeof(now.next_offset));
+    return AGAIN;
+}
+
 /* Both cursors stand at c->position. */
 static void note_place(struct copy *c, const struct cursor *there)
 {
@@ -130,7 +146,7 @@ static bool step(struct copy *c, struct cursor *there)
     return true;
 }
 
-/* Walks over what the destination has, with the source beside it. 0, or an exit code. */
+/* Walks over what the destination has, with the source beside it. 0, AGAIN, or an exit code. */
 static int compare_with(struct copy *c, struct cursor *there)
 {
     struct stream_error error = {0};
@@ -150,7 +166,7 @@ static int compare_with(struct copy *c, struct cursor *there)
 
             rc = at_tail ? STREAM_END : cursor_fill(&c->cursor, true, &error);
             if (rc == STREAM_END) {
-                return differ(c);
+                return longer(c);
             }
             if (rc != STREAM_OK) {
                 return fail(c, &c->from, &error);
@@ -340,6 +356,9 @@ static int work(struct copy *c)
         uint64_t before = c->known.position;
         int code = compare(c);
 
+        if (code == AGAIN) {
+            continue; /* each time the source has grown */
+        }
         if (code != 0) {
             return code;
         }
