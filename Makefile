@@ -156,7 +156,7 @@ bench: all
 
 # Where a distribution's own package would use PREFIX=/usr.
 SHARE = $(DESTDIR)$(PREFIX)/share
-VERSION = $(shell sed -n 's/^.define ARBE_VERSION "\(.*\)"/\1/p' src/cli/version.h)
+VERSION = $(shell sed -n 's/^.define ARBE_VERSION "\(.*\)"/\1/p' src/*/version.h)
 install: all
 	install -D -m 755 $(B)/arbe $(DESTDIR)$(PREFIX)/bin/arbe
 	install -d $(SHARE)/man/man1
