@@ -64,6 +64,7 @@ static void clean(char *text)
     }
 }
 
+PRINTF_LIKE(4, 0)
 static void set(struct stream_error *error, enum stream_error_code code, const char *what,
                 const char *format, va_list args)
 {

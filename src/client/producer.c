@@ -106,7 +106,7 @@ static struct slot *free_slot(struct stream_producer *p)
             return &p->slots[i];
         }
     }
-    assert(!"there are as many slots as batches in flight");
+    assert(false); /* there are as many slots as batches in flight */
     return NULL;
 }
 

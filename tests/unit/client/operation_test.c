@@ -50,7 +50,7 @@ static void finish_fixture(struct fixture *f)
     scripted_finish(&f->server);
 }
 
-/* --------------------------------------------------------------------------------------- aborted */
+/* -------------------------------------------------------------------------------------- aborted */
 
 /* A call that blocks, on a thread of its own. */
 struct blocked {
@@ -180,7 +180,7 @@ static void test_reset(void **state)
     finish_fixture(&f);
 }
 
-/* --------------------------------------------------------------------------------------- stepped */
+/* -------------------------------------------------------------------------------------- stepped */
 
 struct told {
     unsigned times;

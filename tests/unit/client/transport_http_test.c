@@ -381,8 +381,8 @@ static void test_long_listing(void **state)
     setup(&f, turns, 1);
     run(&f, &try);
     assert_error(&try, STREAM_ERROR_FORMAT, false, "the page of the listing is longer than");
-    free(answer);
     finish(&f);
+    free(answer);
 }
 
 /* ----------------------------------------------------------------------------------------- time */
