@@ -30,7 +30,7 @@ int main(int argc, char **argv)
         return 2;
     }
     stream_client_options_init(&options);
-    options.retry.max_retries = -1; /* a server that is started anew is no end */
+    options.retry.max_retries = STREAM_RETRY_FOREVER; /* a server that is started anew is no end */
     read.offset = argc == 4 ? argv[3] : NULL;
     rc = stream_client_new(argv[1], &options, &client, &error);
     if (rc == STREAM_OK) {

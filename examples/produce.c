@@ -69,7 +69,7 @@ int main(int argc, char **argv)
         return 2;
     }
     stream_client_options_init(&options);
-    options.retry.max_retries = -1;
+    options.retry.max_retries = STREAM_RETRY_FOREVER;
     stream_producer_options_init(&how);
     how.auto_claim = 1; /* nothing is kept from one start to the next */
     rc = stream_client_new(argv[1], &options, &client, &error);

@@ -10,6 +10,7 @@
 #ifndef ARBE_STREAM_CLIENT_H
 #define ARBE_STREAM_CLIENT_H
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,10 +41,12 @@ struct stream_headers; /* where a callback puts header fields or query parameter
  * request (control characters) fails the request with STREAM_ERROR_ARGUMENT. */
 void stream_headers_add(struct stream_headers *headers, const char *name, const char *value);
 
+#define STREAM_RETRY_FOREVER INT_MAX
+
 /* Back-off: the first pause, doubled (times `multiplier`) each time up to the longest one, each
  * shortened by a random part of up to a half; Retry-After outranks it, up to retry_after_max_ms. */
 struct stream_retry {
-    int max_retries; /* 0: never; -1: without end, which is what a tail wants */
+    int max_retries; /* 0: never; STREAM_RETRY_FOREVER, which is what a tail wants */
     int initial_delay_ms;
     int max_delay_ms;
     double multiplier;

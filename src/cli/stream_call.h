@@ -72,8 +72,8 @@ struct stream_peer {
 };
 
 /* Chooses the site of the stream (NULL: of none), makes a client for it and has signals abort it.
- * `retries` is for when --retries says nothing; -1: without end. 0, or an exit code after having
- * said on stderr why. */
+ * `retries` is for when --retries says nothing. 0, or an exit code after having said on stderr
+ * why. */
 int stream_call_open(const struct stream_call *call, const char *stream, int retries,
                      struct stream_peer *ret_peer) MUST_USE;
 

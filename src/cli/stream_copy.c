@@ -461,7 +461,7 @@ static int open_destination(struct copy *c, int retries)
 int stream_call_copy(struct stream_call *call)
 {
     struct copy c = {.call = call, .known = {.from = "-1", .to = "-1"}};
-    int retries = call->set.keep_following ? -1 : STREAM_CALL_RETRIES_LONG;
+    int retries = call->set.keep_following ? STREAM_RETRY_FOREVER : STREAM_CALL_RETRIES_LONG;
     int code = stream_call_open(call, call->operands[0], retries, &c.from);
 
     c.start_ms = bar_now_ms();

@@ -8,10 +8,9 @@
 
 int retry_check(const struct stream_retry *rules, struct stream_error *ret_error)
 {
-    if (rules->max_retries < -1) {
+    if (rules->max_retries < 0) {
         return call_error_set(ret_error, STREAM_ERROR_ARGUMENT,
-                              "retry.max_retries is %d; it must be -1 (without end) or more",
-                              rules->max_retries);
+                              "retry.max_retries is %d; it must be 0 or more", rules->max_retries);
     }
     if (rules->initial_delay_ms < 1) {
         return call_error_set(ret_error, STREAM_ERROR_ARGUMENT,
@@ -44,7 +43,7 @@ bool retry_next(struct retry *retry, long retry_after_ms, uint64_t dice, uint64_
 {
     const struct stream_retry *rules = retry->rules;
 
-    if (rules->max_retries >= 0 && retry->tries >= rules->max_retries) {
+    if (rules->max_retries != STREAM_RETRY_FOREVER && retry->tries >= rules->max_retries) {
         return false;
     }
     double part = (double)(dice >> 11) / 9007199254740992.0; /* 2^53: from 0 to below 1 */

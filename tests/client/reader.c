@@ -8,7 +8,8 @@
  * ask=1: each piece only after a line on stdin
  * check=words|numbers: nothing is told of pieces; bytes must be 8-byte numbers from 0 on, messages
  * must have "n" from 0 on. until=N: ends after so many units.
- * retries=N delay=MS max_delay=MS idle=MS request=MS message=BYTES compression=0|1
+ * retries=N (-1: without end) delay=MS max_delay=MS idle=MS request=MS message=BYTES
+ * compression=0|1
  *
  * SIGUSR1 aborts the reader, SIGUSR2 the client. */
 #include <arbe/stream_client.h>
@@ -262,6 +263,9 @@ static int open_client(int argc, char **argv)
 
     stream_client_options_init(&options);
     options.retry.max_retries = number(argc, argv, "retries", options.retry.max_retries);
+    if (options.retry.max_retries < 0) {
+        options.retry.max_retries = STREAM_RETRY_FOREVER;
+    }
     options.retry.initial_delay_ms = number(argc, argv, "delay", 20);
     options.retry.max_delay_ms = number(argc, argv, "max_delay", 200);
     options.idle_timeout_ms = number(argc, argv, "idle", options.idle_timeout_ms);

@@ -50,7 +50,7 @@ static void test_jitter(void **state)
     assert_int_equal(pause, 1);
 }
 
-/* With -1 there is no last try, and with 0 no second one. */
+/* FOREVER has no last try, and with 0 no second one. */
 static void test_counts(void **state)
 {
     struct stream_retry endless = rules;
@@ -58,7 +58,7 @@ static void test_counts(void **state)
     uint64_t pause;
 
     (void)state;
-    endless.max_retries = -1;
+    endless.max_retries = STREAM_RETRY_FOREVER;
     retry_reset(&retry, &endless);
     for (int i = 0; i < 10000; i++) {
         assert_true(retry_next(&retry, -1, (uint64_t)i << 40, &pause));
@@ -105,7 +105,7 @@ static void test_check(void **state)
     (void)state;
     assert_int_equal(retry_check(&rules, NULL), STREAM_OK);
     bad = rules;
-    bad.max_retries = -2;
+    bad.max_retries = -1;
     assert_refused(bad, "max_retries");
     bad = rules;
     bad.initial_delay_ms = 0;
