@@ -60,8 +60,9 @@ int stream_producer_append(struct stream_producer *producer, const void *data, s
 int stream_producer_flush(struct stream_producer *producer, struct stream_info *ret_info,
                           struct stream_error *ret_error);
 
-/* Flushes, then closes the stream together with a last message (len 0: none). Blocks. After an
- * error that is not for good it may be repeated; the last message is that of the first time. */
+/* Flushes, then closes the stream together with a last message (len 0: none). Blocks. It may be
+ * repeated after success and after an error that is not for good; the last message is that of the
+ * first time. CLOSED: somebody else has closed the stream. */
 int stream_producer_close(struct stream_producer *producer, const void *data, size_t len,
                           struct stream_info *ret_info, struct stream_error *ret_error);
 

@@ -629,8 +629,6 @@ void pipeline_answer(struct pipeline *p, struct batch *batch, const struct call_
                      uint64_t now_ms, uint64_t dice)
 {
     assert(batch->state == BATCH_SENT);
-    bool closed = result->error.code == STREAM_ERROR_CLOSED && batch->close && batch->count == 0;
-
     p->in_flight--;
     p->in_round -= batch->round == p->round;
     batch->state = BATCH_READY;
@@ -639,7 +637,7 @@ void pipeline_answer(struct pipeline *p, struct batch *batch, const struct call_
         batch->uncertain = true;
         return;
     }
-    if (result->error.code != STREAM_OK && !closed) {
+    if (result->error.code != STREAM_OK) {
         answer_failure(p, batch, result, now_ms, dice);
     } else if (is_foreign(p, batch, result)) {
         refuse_foreign(p, batch, result, dice);
