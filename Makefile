@@ -112,8 +112,14 @@ $(B)/tests/client/%: $(B)/obj/tests/client/%.o $(B)/libarbe.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcurl -lm
 
+# Speaks to drivers of the public client suite. It reads JSON with our own base; of streams it knows the library alone.
+ADAPTER := $(patsubst %.c,$(B)/obj/%.o,$(sort $(wildcard tests/client/adapter/*.c)))
+$(B)/client-adapter: $(ADAPTER) $(filter $(B)/obj/src/base/%,$(OBJ)) $(B)/libarbe.a
+	$(SAY) LINK $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcurl -lm
+
 unit: $(UNIT)
-clients: $(CLIENTS)
+clients: $(CLIENTS) $(B)/client-adapter
 sim: $(SIM)
 replays: $(REPLAY)
 fuzz-bins: $(FUZZ)
