@@ -133,7 +133,8 @@ describe('signals and pipes', { timeout: 300_000 }, () => {
             // Nobody reads, so that the signal finds a write half done; when exactly is left to chance.
             const running = shell.start('read', name);
             running.child.stdout.pause();
-            await sleep(20 + 3 * i);
+            await running.ready();
+            await sleep(3 * i);
             running.kill('SIGTERM');
             await sleep(i);
             running.child.stdout.resume();
@@ -143,6 +144,7 @@ describe('signals and pipes', { timeout: 300_000 }, () => {
         }
         const stuck = shell.start('read', name);
         stuck.child.stdout.pause();
+        await stuck.ready();
         await sleep(100);
         stuck.kill('SIGINT');
         await sleep(50);
@@ -157,13 +159,15 @@ describe('signals and pipes', { timeout: 300_000 }, () => {
         for (const args of [['append', name], ['append', name, '--lines']]) {
             const running = shell.start(...args);
             running.type('"never ');
-            await sleep(100);
+            await running.ready();
+            await sleep(50);
             running.kill('SIGINT');
             assert.equal((await running.end()).code, 130);
         }
         assert.equal(await shell.good(['read', name]), '');
         const waiting = shell.start('head', name, '--retries', '1000', '--url', 'http://127.0.0.1:1');
-        await sleep(300);
+        await waiting.ready();
+        await sleep(100);
         waiting.kill('SIGINT');
         assert.deepEqual(await waiting.end(), { code: 130, signal: null, stdout: '', stderr: '' });
     });

@@ -1,8 +1,9 @@
 // Commands of the program as a shell runs them: with input, signals, pipes and terminals.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { BIN } from './server.mjs';
-import { DEADLINE_MS, withDeadline } from './wait.mjs';
+import { DEADLINE_MS, eventually, withDeadline } from './wait.mjs';
 
 const alive = new Set();
 process.on('exit', () => alive.forEach((child) => child.kill('SIGKILL')));
@@ -95,6 +96,15 @@ class Running {
             .finally(() => this.watchers.delete(look));
         assert.ok(first === true || is(this[where]),
             `${this.what} ended (${first.code ?? first.signal}) without ${wanted}:\n${this.stdout}${this.stderr}`);
+    }
+
+    // Waits until it has taken signals over: from then on one ends it in its own way.
+    async ready() {
+        const SIGINT_BIT = 1n << 1n;
+        await eventually('handler of signals', () => {
+            const status = readFileSync(`/proc/${this.child.pid}/status`, 'utf8');
+            return (BigInt(`0x${/SigCgt:\s*([0-9a-f]+)/.exec(status)[1]}`) & SIGINT_BIT) !== 0n;
+        });
     }
 
     type(text) {
