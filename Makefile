@@ -88,8 +88,8 @@ $(B)/libarbe.a: $(LIBOBJ) $(LIBMAP)
 	$(Q)ar rcs $@ $(B)/libarbe.o
 $(B)/libarbe.so.0: $(LIBOBJ) $(LIBMAP)
 	$(SAY) LINK $@
-	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libarbe.so.0 -Wl,--version-script=$(LIBMAP) -Wl,--gc-sections \
-	    $(if $(SAN),,-Wl,-z,defs) -o $@ $(LIBOBJ) -lcurl
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libarbe.so.0 -Wl,--version-script=$(LIBMAP) $(if $(SAN),,-Wl,-z,defs) \
+	    -o $@ $(LIBOBJ) -lcurl
 $(B)/libarbe.so: $(B)/libarbe.so.0
 	@ln -sf $(<F) $@
 
@@ -176,7 +176,8 @@ install: all
 	chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/system/arbe-streams.service
 	[ -e $(DESTDIR)$(SYSCONFDIR)/arbe/streams.conf ] || install -D -m 644 tools/install/streams.conf $(DESTDIR)$(SYSCONFDIR)/arbe/streams.conf
 	$(if $(LIBS),install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/arbe)
-	$(if $(LIBS),install -m 644 $(LIBS) $(DESTDIR)$(PREFIX)/lib && ln -sf libarbe.so $(DESTDIR)$(PREFIX)/lib/libarbe.so.0)
+	$(if $(LIBS),install -m 644 $(B)/libarbe.so.0 $(B)/libarbe.a $(DESTDIR)$(PREFIX)/lib)
+	$(if $(LIBS),ln -sf libarbe.so.0 $(DESTDIR)$(PREFIX)/lib/libarbe.so)
 	$(if $(LIBS),install -m 644 include/arbe/*.h $(DESTDIR)$(PREFIX)/include/arbe)
 	install -d $(SHARE)/man/man3 $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 644 docs/man/*.3 $(SHARE)/man/man3
