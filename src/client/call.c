@@ -8,7 +8,8 @@
 #include <assert.h>
 #include <stdio.h>
 
-#define NAME_SHOWN_MAX 160 /* bytes of a stream's name in a sentence */
+#define NAME_SHOWN_MAX  160    /* bytes of a stream's name in a sentence */
+#define VALUE_BYTES_MAX 16000u /* of a field, its name included */
 
 static const char *const verbs[] = {
     [CALL_CREATE] = "create", [CALL_APPEND] = "append to",  [CALL_DELETE] = "delete",
@@ -228,4 +229,25 @@ const char *call_name_refusal(struct slice name)
         }
     }
     return NULL;
+}
+
+bool call_value_good(const char *text)
+{
+    for (const char *p = text; *p != '\0'; p++) {
+        if (((unsigned char)*p < 0x20 && *p != '\t') || *p == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool call_check_value(struct call *call, const char *name, const char *value)
+{
+    if (value[0] != '\0' && strlen(name) + strlen(value) < VALUE_BYTES_MAX &&
+        call_value_good(value)) {
+        return true;
+    }
+    call_fail(call, STREAM_ERROR_ARGUMENT,
+              "%s must not be empty, very long, or hold control characters", name);
+    return false;
 }

@@ -101,6 +101,12 @@ bool call_repeatable(const struct call *call);
 /* NULL when a stream may have that name, else a sentence that says why not. Static storage. */
 const char *call_name_refusal(struct slice name);
 
+/* Whether a field of a request may have that value: no control characters. */
+bool call_value_good(const char *text);
+
+/* Fails the call with ARGUMENT when the field `name` cannot have that value. */
+bool call_check_value(struct call *call, const char *name, const char *value);
+
 /* Fills *error for failures that belong to no call. Returns `code`. `error` may be NULL. */
 int call_error_set(struct stream_error *error, enum stream_error_code code, const char *format, ...)
     PRINTF_LIKE(3, 4);

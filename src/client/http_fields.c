@@ -2,6 +2,7 @@
  * not become a second header field. */
 #include "client/http_fields.h"
 
+#include "client/call.h"
 #include "client/http_url.h"
 
 #include <stdio.h>
@@ -14,16 +15,6 @@ bool http_add_line(struct curl_slist **list, const char *line)
 
     *list = longer != NULL ? longer : *list;
     return longer != NULL;
-}
-
-bool http_field_value_good(const char *text)
-{
-    for (const char *p = text; *p != '\0'; p++) {
-        if (((unsigned char)*p < 0x20 && *p != '\t') || *p == 0x7f) {
-            return false;
-        }
-    }
-    return true;
 }
 
 /* A token (RFC 9110 section 5.6.2) that does not decide where the request ends. */
@@ -70,7 +61,7 @@ void stream_headers_add(struct stream_headers *h, const char *name, const char *
     struct buf line;
 
     if (h->query != NULL) {
-        if (name[0] == '\0' || !http_field_value_good(name) || !http_field_value_good(value)) {
+        if (name[0] == '\0' || !call_value_good(name) || !call_value_good(value)) {
             refuse(h, name);
         } else {
             add_parameter(h->query, name, value);
@@ -82,7 +73,7 @@ void stream_headers_add(struct stream_headers *h, const char *name, const char *
     /* libcurl takes "Name;" for a field without a value. */
     buf_append(&line, value[0] != '\0' ? SLICE(": ") : SLICE(";"));
     buf_append(&line, slice_of(value));
-    if (!name_good(name) || !http_field_value_good(value) || line.failed) {
+    if (!name_good(name) || !call_value_good(value) || line.failed) {
         refuse(h, name);
         return;
     }

@@ -18,7 +18,4 @@ struct stream_headers {
 /* Appends a line; false when memory is out. */
 bool http_add_line(struct curl_slist **list, const char *line);
 
-/* Whether `text` may stand in a header field: no control characters. */
-bool http_field_value_good(const char *text);
-
 #endif

@@ -79,14 +79,10 @@ static bool add_text(struct curl_slist **lines, struct call *call, const char *n
     if (value == NULL) {
         return true;
     }
-    int len = snprintf(memory, sizeof(memory), "%s: %s", name, value);
-
-    if (len < 0 || (size_t)len >= sizeof(memory) || value[0] == '\0' ||
-        !http_field_value_good(value)) {
-        call_fail(call, STREAM_ERROR_ARGUMENT,
-                  "%s must not be empty, very long, or hold control characters", name);
+    if (!call_check_value(call, name, value)) {
         return false;
     }
+    (void)snprintf(memory, sizeof(memory), "%s: %s", name, value); /* it was checked to fit */
     if (!http_add_line(lines, memory)) {
         call_fail(call, STREAM_ERROR_MEMORY, "out of memory");
         return false;

@@ -135,8 +135,9 @@ static void judge(struct transfer *t)
     int status = t->head.status;
 
     call->result.info.created = call->verb == CALL_CREATE && status == 201;
+    /* A close without a body is 204 in any case. */
     call->result.info.duplicate = call->verb == CALL_APPEND && call->producer_id != NULL &&
-                                  status == 204;
+                                  call->body.len > 0 && status == 204;
     if (status < 200 || status > 299) {
         t->body = BODY_KEEP; /* for its sentence */
         return;
@@ -681,11 +682,11 @@ static bool copy_texts(struct http_transport *transport,
 static int check_texts(const struct stream_client_options *options, struct stream_error *ret_error)
 {
     if (options->bearer != NULL &&
-        (options->bearer[0] == '\0' || !http_field_value_good(options->bearer))) {
+        (options->bearer[0] == '\0' || !call_value_good(options->bearer))) {
         return call_error_set(ret_error, STREAM_ERROR_ARGUMENT,
                               "bearer is empty or holds control characters");
     }
-    if (options->user_agent != NULL && !http_field_value_good(options->user_agent)) {
+    if (options->user_agent != NULL && !call_value_good(options->user_agent)) {
         return call_error_set(ret_error, STREAM_ERROR_ARGUMENT,
                               "user_agent holds control characters");
     }
