@@ -243,12 +243,18 @@ void stream_client_reset(struct stream_client *c)
     atomic_store(&c->aborted, false);
 }
 
-void client_ready_add(struct stream_client *c)
+/* Under the mutex. */
+static void add_ready(struct stream_client *c)
 {
-    (void)pthread_mutex_lock(&c->mutex);
     if (c->ready_count++ == 0 && c->ready[0] >= 0) {
         (void)!write(c->ready[1], "", 1); /* the pipe is empty: there is room */
     }
+}
+
+void client_ready_add(struct stream_client *c)
+{
+    (void)pthread_mutex_lock(&c->mutex);
+    add_ready(c);
     (void)pthread_mutex_unlock(&c->mutex);
 }
 
@@ -267,8 +273,8 @@ void client_finish(struct stream_client *c, struct task *task)
     (void)pthread_mutex_lock(&c->mutex);
     list_init(&task->link);
     list_append(&c->finished, &task->link);
+    add_ready(c); /* in one step, since a step on another thread may take the task at once */
     (void)pthread_mutex_unlock(&c->mutex);
-    client_ready_add(c);
 }
 
 void stream_client_step(struct stream_client *c)
