@@ -240,7 +240,7 @@ static int take_event(struct answer *a, struct slice *rest, struct slice *ret_pi
 
     if (token == SSE_TOKEN_DATA) {
         a->token = bytes;
-        if (a->unit == STREAM_MESSAGES && a->held.len > 0) {
+        if (a->unit == STREAM_MESSAGES && a->held.len > 0 && messages_blank(&a->messages)) {
             /* Another data event, and no offset between them. */
             *ret_piece = give_held(a, a->held.len);
             return ANSWER_PIECE;

@@ -348,7 +348,7 @@ describe('abort', { timeout: 120_000 }, () => {
     // What it is, what the server does, options, and the pieces that come before.
     const places = [
         ['in the middle of a page', [half], {}, 0],
-        ['in the middle of an event', [tail, events(`${data('[1]')}event: data\ndata: [2,3`, {}, true)], { live: 'sse' }, 2],
+        ['in the middle of an event', [tail, events(`${data('[1]')}event: data\ndata: [2,3`, {}, true)], { live: 'sse' }, 3],
         ['while a long-poll waits', [tail, () => {}], { live: 'long-poll' }, 1],
         ['in a pause before a retry', [tail, refuse(503)], { live: 'long-poll', delay: 60_000, max_delay: 60_000 }, 1],
         ['before any answer', [() => {}], {}, 0],
