@@ -177,11 +177,14 @@ typedef int (*stream_list_fn)(void *context, const char *name, const struct stre
 int stream_client_list(struct stream_client *client, const char *prefix, stream_list_fn each,
                        void *context, struct stream_error *ret_error);
 
+/* All catch up page by page; the live ones then go on until the stream is closed. Server-sent events
+ * carry text with its line ends made LF; long-polls are exact. */
 enum stream_live {
     STREAM_CATCH_UP,  /* ends at the tail */
     STREAM_LONG_POLL, /* goes on: long-polls */
     STREAM_SSE,       /* goes on: server-sent events */
-    STREAM_AUTO,      /* goes on: server-sent events, or long-polls where a proxy swallows those */
+    STREAM_AUTO,      /* goes on: events, or long-polls where those would not be exact, are not
+                       * served, or do not get through (5 s of silence, or ended 3 times at once) */
 };
 
 enum stream_unit {
@@ -193,7 +196,7 @@ struct stream_read_options {
     const char *offset; /* NULL: "-1"; copied */
     enum stream_live live;
     enum stream_unit unit;
-    int poll_timeout_ms; /* of each wait for live data; 0: as the server likes */
+    int poll_timeout_ms; /* a long-poll that brings no byte for so long is begun anew; 0: never */
 };
 
 /* A piece of a stream. Borrowed from the reader until the next call on it. */
@@ -203,7 +206,8 @@ struct stream_piece_view {
     /* Where to resume once this piece and those before it are dealt with; NULL inside a page of the
      * server, where no offset exists: who resumes after an end there gets the page once more. */
     const char *next_offset;
-    int up_to_date; /* the tail is reached; such a piece may be empty */
+    int up_to_date; /* the tail is reached; such a piece may be empty, and so may one that only
+                     * tells an offset */
     int closed;     /* the end of a closed stream; nothing follows */
 };
 
@@ -216,9 +220,9 @@ int stream_client_read(struct stream_client *client, const char *name,
                        const struct stream_read_options *options, struct stream_reader **ret_reader,
                        struct stream_error *ret_error);
 
-/* The next piece: STREAM_OK and a piece, STREAM_END, or an error, after which the reader is at its
- * end. Blocks. A reader that is not asked holds at most 1 MiB and one message, and makes the server
- * wait. */
+/* The next piece: STREAM_OK and a piece, STREAM_END, or an error; both stay for good. Blocks. A
+ * reader that is not asked holds at most 1 MiB and one message, and makes the server wait. FORMAT,
+ * among others: MESSAGES of a stream that is not JSON; a server that has lost what it gave before. */
 int stream_reader_next(struct stream_reader *reader, struct stream_piece_view *ret_piece,
                        struct stream_error *ret_error);
 
@@ -227,7 +231,7 @@ int stream_reader_next(struct stream_reader *reader, struct stream_piece_view *r
 int stream_reader_step(struct stream_reader *reader, struct stream_piece_view *ret_piece,
                        struct stream_error *ret_error);
 
-/* What the last answer's head said: content type, cursor, ETag, closed. */
+/* What the last answers said: content type, cursor, ETag, the next offset, closed. */
 void stream_reader_info(const struct stream_reader *reader, struct stream_info *ret_info);
 
 /* Ends the reader with STREAM_ERROR_ABORTED, at once. Any thread; also a signal handler. */

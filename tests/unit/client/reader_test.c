@@ -11,11 +11,39 @@ static uint64_t silence_limit_ms = 60000; /* only the test that waits for it sho
 #undef READER_QUICK_PAUSE_MS
 #define READER_QUICK_PAUSE_MS 1
 
+#include <stdlib.h>
+#include <string.h>
+
+/* Memory that runs out: the n-th allocation of reader.c from now on fails. */
+static int allocations_left = -1;
+
+static void *try_calloc(size_t count, size_t size);
+static char *try_strdup(const char *text);
+#define calloc try_calloc
+#undef strdup
+#define strdup try_strdup
 #include "client/reader.c"
+#undef calloc
+#undef strdup
 
 #include "unit/base/unit.h"
 
 #include <poll.h>
+
+static bool fails(void)
+{
+    return allocations_left >= 0 && allocations_left-- == 0;
+}
+
+static void *try_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : calloc(count, size);
+}
+
+static char *try_strdup(const char *text)
+{
+    return fails() ? NULL : strdup(text);
+}
 
 enum how {
     WHOLE,   /* the answer ends well */
@@ -51,7 +79,7 @@ struct play {
     size_t sent;       /* bytes of its body */
     bool paused;
     size_t large;     /* bodies are so many bytes 'x'; 0: as the script says */
-    size_t pieces;    /* handed out */
+    bool stopped;     /* on_data wanted no more */
     atomic_int calls; /* for the other thread */
 };
 
@@ -112,11 +140,16 @@ static bool play_body(struct play *p, const struct reply *r)
     if (left == 0) {
         return true;
     }
-    p->pieces++;
-    if (p->call->on_data(p->call, piece) == CALL_PAUSE) {
+    switch (p->call->on_data(p->call, piece)) {
+    case CALL_PAUSE:
         p->paused = true;
-    } else {
+        break;
+    case CALL_STOP:
+        p->stopped = true;
+        return true;
+    case CALL_TAKEN:
         p->sent += step;
+        break;
     }
     return false;
 }
@@ -144,12 +177,12 @@ static void play_turn(struct play *p)
     if (r->code == STREAM_OK && !play_body(p, r)) {
         return;
     }
-    if (r->how == HANGS) {
+    if (r->how == HANGS && !p->stopped) {
         return;
     }
     p->call = NULL;
     result->body_whole = r->how == WHOLE;
-    if (r->how != WHOLE) {
+    if (r->how != WHOLE && !p->stopped) {
         call_fail(call, r->code != STREAM_OK ? r->code : STREAM_ERROR_NETWORK, "it broke");
         result->transient = r->how == BREAKS;
     }
@@ -846,6 +879,44 @@ static void test_read_all(void **state)
     }
 }
 
+/* Each allocation of a reader that fails is MEMORY, and nothing is left behind. */
+static void test_out_of_memory(void **state)
+{
+    /* A message that spans two lines, and so two pieces. */
+    static const struct reply replies[] = {
+        TAIL,
+        {.offset = "0",
+         .verb = CALL_SSE,
+         .how = HANGS,
+         .body = DATA("[{\ndata: },2]") CONTROL("\"streamNextOffset\":\"2\"")},
+    };
+    const struct stream_read_options options = {.live = STREAM_SSE, .unit = STREAM_MESSAGES};
+    struct stream_reader *reader;
+    struct scene s;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        open_scene(&s, replies, 0, NULL, 1);
+        allocations_left = i;
+        assert_int_equal(stream_client_read(s.client, "a", NULL, &reader, &s.error),
+                         STREAM_ERROR_MEMORY);
+        allocations_left = -1;
+        close_scene(&s);
+    }
+    for (int i = 0; i < 3; i++) {
+        open_scene(&s, replies, 2, &options, 1);
+        struct buf *const buffers[] = {&s.reader->feed.fill, &s.reader->answer.held,
+                                       &s.reader->answer.messages.part};
+        size_t max = buffers[i]->max;
+
+        buffers[i]->max = 0;
+        play_out(&s);
+        assert_int_equal(s.reader->error.code, STREAM_ERROR_MEMORY);
+        buffers[i]->max = max;
+        close_scene(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -858,6 +929,7 @@ int main(void)
         cmocka_unit_test(test_back_pressure), cmocka_unit_test(test_abort),
         cmocka_unit_test(test_abort_idle),    cmocka_unit_test(test_step),
         cmocka_unit_test(test_arguments),     cmocka_unit_test(test_read_all),
+        cmocka_unit_test(test_out_of_memory),
     };
 
     return UNIT_RUN(tests);
