@@ -177,8 +177,8 @@ typedef int (*stream_list_fn)(void *context, const char *name, const struct stre
 int stream_client_list(struct stream_client *client, const char *prefix, stream_list_fn each,
                        void *context, struct stream_error *ret_error);
 
-/* All catch up page by page; the live ones then go on until the stream is closed. Server-sent events
- * carry text with its line ends made LF; long-polls are exact. */
+/* All catch up page by page; the live ones then go on until the stream is closed. Server-sent
+ * events carry text with its line ends made LF; long-polls are exact. */
 enum stream_live {
     STREAM_CATCH_UP,  /* ends at the tail */
     STREAM_LONG_POLL, /* goes on: long-polls */
@@ -222,7 +222,7 @@ int stream_client_read(struct stream_client *client, const char *name,
 
 /* The next piece: STREAM_OK and a piece, STREAM_END, or an error; both stay for good. Blocks. A
  * reader that is not asked holds at most 1 MiB and one message, and makes the server wait. FORMAT,
- * among others: MESSAGES of a stream that is not JSON; a server that has lost what it gave before. */
+ * among others: MESSAGES of a stream that is not JSON; a server that lost what it gave before. */
 int stream_reader_next(struct stream_reader *reader, struct stream_piece_view *ret_piece,
                        struct stream_error *ret_error);
 
