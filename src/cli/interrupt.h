@@ -12,7 +12,9 @@
 
 #define INTERRUPT_CLIENTS_MAX 4u
 
-/* Takes the three signals over, and ignores SIGPIPE: a closed pipe is then an error of a write. */
+/* Takes the three signals over, and ignores SIGPIPE: a closed pipe is then an error of a write.
+ * Standard streams that are closed are taken up, lest a connection become one of them; using them
+ * still fails. Before anything is opened. */
 void interrupt_begin(void);
 
 /* Aborts `client` at the first signal, also one that has come before. At most

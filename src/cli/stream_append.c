@@ -287,9 +287,7 @@ int stream_call_append(struct stream_call *call)
     int code = check(call);
 
     if (code == 0) {
-        code = stream_call_open(call, call->operands[0],
-                                call->set.lines ? STREAM_CALL_RETRIES_LONG : STREAM_CALL_RETRIES,
-                                &a.peer);
+        code = stream_call_open(call, call->operands[0], STREAM_CALL_RETRIES, &a.peer);
     }
     if (code != 0) {
         return code;
@@ -307,6 +305,9 @@ int stream_call_append(struct stream_call *call)
     (void)snprintf(type, sizeof(type), "%s", a.content_type);
     a.content_type = type; /* a.info will be that of the append */
     a.json = stream_call_is_json(type);
+    if (code == 0 && call->set.lines) {
+        code = stream_call_reopen(call, STREAM_CALL_RETRIES_LONG, &a.peer);
+    }
     if (code == 0) {
         code = call->set.lines ? append_lines(&a) : append_one(&a);
     }

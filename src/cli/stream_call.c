@@ -135,12 +135,33 @@ int stream_call_fail(const struct stream_call *call, const char *name,
     return stream_call_exit(error);
 }
 
+/* Makes the client for the site. 0, or an exit code. */
+static int connect_peer(const struct stream_call *call, int retries, struct stream_peer *peer)
+{
+    struct stream_client_options options;
+    struct stream_error error = {0};
+
+    stream_client_options_init(&options);
+    options.bearer = peer->site.secret[0] == '\0' ? NULL : peer->site.secret;
+    options.ca_file = peer->site.ca_file[0] == '\0' ? NULL : peer->site.ca_file;
+    options.retry.max_retries = call->set.retries == UINT64_MAX ? retries : (int)call->set.retries;
+    if (call->set.timeout_ms != 0) {
+        options.request_timeout_ms = (int)call->set.timeout_ms;
+    }
+    if (call->set.connections != 0) {
+        options.max_connections = (int)call->set.connections + 2;
+    }
+    if (stream_client_new(peer->site.url, &options, &peer->client, &error) != STREAM_OK) {
+        return stream_call_fail(call, peer->site.url, &error);
+    }
+    interrupt_watch(peer->client);
+    return 0;
+}
+
 int stream_call_open_site(const struct stream_call *call, const struct site_wish *wish, int retries,
                           struct stream_peer *ret_peer)
 {
     struct stream_peer peer = {.client = NULL};
-    struct stream_client_options options;
-    struct stream_error error = {0};
     struct errmsg msg = {{0}};
     int code = site_choose(wish, &peer.site, &msg);
 
@@ -150,22 +171,19 @@ int stream_call_open_site(const struct stream_call *call, const struct site_wish
     if (code != 0) {
         return stream_call_cannot(call, "%s", msg.text);
     }
-    stream_client_options_init(&options);
-    options.bearer = peer.site.secret[0] == '\0' ? NULL : peer.site.secret;
-    options.ca_file = peer.site.ca_file[0] == '\0' ? NULL : peer.site.ca_file;
-    options.retry.max_retries = call->set.retries == UINT64_MAX ? retries : (int)call->set.retries;
-    if (call->set.timeout_ms != 0) {
-        options.request_timeout_ms = (int)call->set.timeout_ms;
+    code = connect_peer(call, retries, &peer);
+    if (code == 0) {
+        *ret_peer = peer;
     }
-    if (call->set.connections != 0) {
-        options.max_connections = (int)call->set.connections + 2;
-    }
-    if (stream_client_new(peer.site.url, &options, &peer.client, &error) != STREAM_OK) {
-        return stream_call_fail(call, peer.site.url, &error);
-    }
-    interrupt_watch(peer.client);
-    *ret_peer = peer;
-    return 0;
+    return code;
+}
+
+int stream_call_reopen(const struct stream_call *call, int retries, struct stream_peer *peer)
+{
+    interrupt_forget(peer->client);
+    stream_client_free(peer->client);
+    peer->client = NULL;
+    return connect_peer(call, retries, peer);
 }
 
 int stream_call_open(const struct stream_call *call, const char *stream, int retries,

@@ -81,6 +81,11 @@ int stream_call_open(const struct stream_call *call, const char *stream, int ret
 int stream_call_open_site(const struct stream_call *call, const struct site_wish *wish, int retries,
                           struct stream_peer *ret_peer) MUST_USE;
 
+/* The same again for a client that has more patience: for those who have looked, with the usual
+ * one, whether the server is there at all. */
+int stream_call_reopen(const struct stream_call *call, int retries,
+                       struct stream_peer *peer) MUST_USE;
+
 /* Frees. Accepts a zeroed peer. */
 void stream_call_close(struct stream_peer *peer);
 

@@ -428,7 +428,7 @@ static void report(struct copy *c)
 
 /* The destination's own flags, or else the place that its name or URL says. The secret of the
  * source is sent there only when it is the same server. */
-static int open_destination(struct copy *c, int retries)
+static int open_destination(struct copy *c)
 {
     const struct stream_settings *set = &c->call->set;
     const char *stream = c->call->operands[1];
@@ -455,23 +455,29 @@ static int open_destination(struct copy *c, int retries)
             wish.ca_file = set->ca_file;
         }
     }
-    return stream_call_open_site(c->call, &wish, retries, &c->to);
+    return stream_call_open_site(c->call, &wish, STREAM_CALL_RETRIES, &c->to);
 }
 
 int stream_call_copy(struct stream_call *call)
 {
     struct copy c = {.call = call, .known = {.from = "-1", .to = "-1"}};
-    int retries = call->set.keep_following ? STREAM_RETRY_FOREVER : STREAM_CALL_RETRIES_LONG;
-    int code = stream_call_open(call, call->operands[0], retries, &c.from);
+    int patience = call->set.keep_following ? STREAM_RETRY_FOREVER : STREAM_CALL_RETRIES_LONG;
+    int code = stream_call_open(call, call->operands[0], STREAM_CALL_RETRIES, &c.from);
 
     c.start_ms = bar_now_ms();
     bar_init(&c.bar, call->set.json != 0);
     buf_init(&c.batch, OUT_BUFFER_BYTES_MAX);
     if (code == 0) {
-        code = open_destination(&c, retries);
+        code = open_destination(&c);
     }
     if (code == 0) {
         code = prepare(&c);
+    }
+    if (code == 0) {
+        code = stream_call_reopen(call, patience, &c.from);
+    }
+    if (code == 0) {
+        code = stream_call_reopen(call, patience, &c.to);
     }
     if (code == 0) {
         code = work(&c);

@@ -189,8 +189,7 @@ static int run(struct stream_call *call, const char *from, enum stream_live live
 
     bytes.unit = STREAM_BYTES;
     if (code == 0 && live != STREAM_CATCH_UP) {
-        stream_call_close(&r.peer);
-        code = stream_call_open(call, call->operands[0], STREAM_RETRY_FOREVER, &r.peer);
+        code = stream_call_reopen(call, STREAM_RETRY_FOREVER, &r.peer);
     }
     if (code == 0 && stream_client_read(r.peer.client, r.peer.site.name, r.json ? &options : &bytes,
                                         &r.reader, &error) != STREAM_OK) {

@@ -149,6 +149,11 @@ describe('completions', { timeout: 120_000 }, () => {
             assert.deepEqual(offers('arbe', 'stream', 'tail', '--'), flagsOf(good(BIN, ['stream', 'tail', '--help'])).sort());
             assert.deepEqual(offers('arbe', 'stream', 'create', '--type', 't'), ['text']);
             assert.deepEqual(offers('arbe', 'stream', 'tail', ''), []);
+            writeFileSync(join(top, 'profiles'), '[home]\nurl = http://h\n [ work ] \nurl = http://w\n');
+            process.env.ARBE_PROFILES = join(top, 'profiles');
+            assert.deepEqual(offers('arbe', 'stream', 'copy', '--to-profile', ''), ['home', 'work']);
+            assert.deepEqual(offers('arbe', 'stream', 'copy', '--profile', 'w'), ['work']);
+            delete process.env.ARBE_PROFILES;
         });
     }
 

@@ -20,6 +20,11 @@ _arbe_hint() {
     sed -n "s/^  $1 \([A-Za-z0-9|:*-]*\).*/\1/p"
 }
 
+# The profiles of `arbe stream`.
+_arbe_profiles() {
+    sed -n 's/^ *\[ *\([^]]*[^] ]\) *\] *$/\1/p' "${ARBE_PROFILES:-${XDG_CONFIG_HOME:-$HOME/.config}/arbe/profiles}" 2>/dev/null
+}
+
 _arbe() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i hint
     local -a command=("${COMP_WORDS[0]}")
@@ -31,7 +36,9 @@ _arbe() {
     done
     if [[ $before == --* ]]; then
         hint=$(_arbe_help "${command[@]}" | _arbe_hint "$before")
+        [[ $before != --profile && $before != --to-profile ]] || hint=PROFILE
         case $hint in
+        PROFILE) mapfile -t COMPREPLY < <(compgen -W "$(_arbe_profiles)" -- "$word") ;;
         FILE) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
         DIR) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
         *"|"*) mapfile -t COMPREPLY < <(compgen -W "${hint//|/ }" -- "$word") ;;
