@@ -1,6 +1,10 @@
 // Tier 90: arbe stream: what each command does, says, and ends with.
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
+import https from 'node:https';
 import net from 'node:net';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
@@ -284,6 +288,70 @@ describe('wrong usage and exit codes', { timeout: 300_000 }, () => {
             const { code } = await shell.line(`arbe stream ${command} >/dev/full`).end();
             assert.equal(code, 1, command);
         }
+    });
+});
+
+describe('what servers say', { timeout: 300_000 }, () => {
+    // A server that answers every request alike.
+    async function answering(t, status, headers = {}, body = '') {
+        const server = http.createServer((_, answer) => answer.writeHead(status, headers).end(body)).listen(0, '127.0.0.1');
+        t.after(() => server.close());
+        await once(server, 'listening');
+        return `http://127.0.0.1:${server.address().port}`;
+    }
+    const problem = (detail) => [{ 'Content-Type': 'application/problem+json' }, JSON.stringify({ type: 'about:blank', detail })];
+
+    test('each refusal has its exit code and its sentence', async (t) => {
+        for (const [status, code, error] of [[401, 6, 'UNAUTHORIZED'], [403, 6, 'FORBIDDEN'], [404, 3, 'NOT_FOUND'], [410, 3, 'GONE'],
+            [400, 1, 'REJECTED'], [429, 7, 'BUSY'], [503, 7, 'BUSY'], [500, 1, 'SERVER']]) {
+            const url = await answering(t, status, ...problem(`because of ${status}`));
+            for (const args of [['append', 'x', 'y', '--type', 'text'], ['delete', 'x'], ['create', 'x']]) {
+                const { stderr } = await refused([...args, '--retries', '0', '--json', '--url', url], code, new RegExp(`because of ${status}`));
+                assert.deepEqual([JSON.parse(stderr).error, JSON.parse(stderr).status], [error, status]);
+            }
+        }
+    });
+
+    test('an answer that never comes leaves an append unknown, and says so', async (t) => {
+        const rude = net.createServer((socket) => {
+            socket.on('error', () => {});
+            socket.once('data', () => socket.destroy());
+        }).listen(0, '127.0.0.1');
+        t.after(() => rude.close());
+        await once(rude, 'listening');
+        const url = `http://127.0.0.1:${rude.address().port}`;
+        await refused(['append', 'x', 'y', '--type', 'text', '--url', url], 7, /\(it may have taken effect\)$/m);
+        const { stderr } = await shell.run(['append', 'x', 'y', '--type', 'text', '--json', '--url', url]);
+        assert.equal(JSON.parse(stderr).outcome_unknown, true);
+    });
+
+    test('a certificate must be trusted, or be named', async (t) => {
+        const [key, cert] = [join(top, 'key.pem'), join(top, 'cert.pem')];
+        const made = spawnSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, '-days', '2',
+            '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost']);
+        assert.equal(made.status, 0, String(made.stderr));
+        const secure = https.createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (_, answer) => {
+            answer.writeHead(200, { 'Content-Type': 'text/plain', 'Stream-Next-Offset': '7' }).end();
+        }).listen(0, '127.0.0.1');
+        t.after(() => secure.close());
+        await once(secure, 'listening');
+        const url = `https://localhost:${secure.address().port}`;
+        await refused(['head', 'x', '--url', url], 6, /certificate/);
+        assert.match(await shell.good(['head', 'x', '--url', url, '--ca-file', cert]), /next-offset: 7/);
+        assert.match(await shell.good(['head', 'x', '--url', url], { env: { ARBE_CA_FILE: cert } }), /next-offset: 7/);
+        await refused(['head', 'x', '--url', `https://127.0.0.1:${secure.address().port}`, '--ca-file', cert], 6, /certificate|127\.0\.0\.1/);
+    });
+
+    test('closed standard streams are not mistaken for connections', async () => {
+        const name = uniqueName('shut');
+        await shell.good(['create', name, '--type', 'text']);
+        await shell.good(['append', name, 'x']);
+        for (const [shut, code] of [['>&-', 1], ['>&- 2>&-', 1], ['<&-', 0], ['2>&-', 0], ['<&- >&- 2>&-', 1]]) {
+            const { code: ended } = await shell.line(`arbe stream read ${name} ${shut}`).end();
+            assert.equal(ended, code, shut);
+        }
+        assert.equal((await shell.line(`arbe stream append ${name} <&-`).end()).code, 1);
+        assert.equal(await shell.good(['read', name]), 'x');
     });
 });
 
