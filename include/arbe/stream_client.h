@@ -62,7 +62,7 @@ struct stream_client_options {
     int idle_timeout_ms;    /* a live answer without a byte, heartbeats included; 0: none */
     int at_least_once;   /* 1: tries a plain append again although it may have been taken before */
     int compression;     /* 1: accept compressed answers */
-    int max_connections; /* at once; further requests wait */
+    int max_connections; /* at once; further calls wait; each reader has one of its own */
     size_t max_message_bytes; /* one JSON message or SSE event; longer ones are refused */
     struct stream_retry retry;
     /* Called for each request, each try anew, with fields and parameters to add: a token that

@@ -9,9 +9,10 @@
 /* What all requests of a client have in common; borrowed. */
 struct http_settings {
     struct http_base base;
-    struct stream_client_options options; /* its texts are owned by the transport */
+    struct stream_client_options options; /* without its texts, which are the next ones */
     char *authorization;                  /* a whole header line; NULL: none */
     char *user_agent;
+    char *ca_file; /* NULL: the system's certificates */
 };
 
 struct http_request {

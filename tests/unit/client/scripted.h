@@ -9,6 +9,7 @@
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,7 +174,11 @@ static inline void scripted_accept(struct scripted *s)
 static inline void *scripted_run(void *context)
 {
     struct scripted *s = context;
+    sigset_t broken_pipe;
 
+    (void)sigemptyset(&broken_pipe); /* OpenSSL writes without MSG_NOSIGNAL */
+    (void)sigaddset(&broken_pipe, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &broken_pipe, NULL);
     for (;;) {
         struct pollfd polled[SCRIPTED_CONNECTIONS + 2];
 

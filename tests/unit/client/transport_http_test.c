@@ -4,6 +4,8 @@
 
 #include "client/transport_http.c"
 
+#include "client/client.h"
+#include "base/limits.h"
 #include "unit/base/unit.h"
 #include "unit/client/curl_fault.h"
 #include "unit/client/scripted.h"
@@ -455,30 +457,75 @@ static void test_idle_timeout(void **state)
     finish(&f);
 }
 
-/* A call that waits for a connection is not sent, and its time runs all the same. */
+/* A call that waits for a connection is not sent, and its time runs all the same. Readers have
+ * connections of their own. */
 static void test_connections_are_bounded(void **state)
 {
     static const struct scripted_turn turns[] = {{.answer = NULL}};
     struct stream_client_options options;
-    struct try poll = make(CALL_LONG_POLL);
-    struct try append = make(CALL_APPEND);
+    struct try polls[3] = {make(CALL_LONG_POLL), make(CALL_READ), make(CALL_SSE)};
+    struct try head = make(CALL_HEAD);
+    struct try appends[2] = {make(CALL_APPEND), make(CALL_APPEND)};
     struct fixture f;
 
     (void)state;
     options_init(&options);
-    options.request_timeout_ms = 60;
+    options.request_timeout_ms = 100;
     options.max_connections = 1;
     setup_with(&f, turns, ARRAY_COUNT(turns), &options);
-    start_try(&f, &poll);
-    while (scripted_count(&f.server) == 0) {
-        f.transport->ops->wait(f.transport, f.wake[0], 10);
+    for (size_t i = 0; i < ARRAY_COUNT(polls); i++) {
+        start_try(&f, &polls[i]);
     }
-    append.call.body = SLICE("x");
-    run(&f, &append);
-    assert_error(&append, STREAM_ERROR_TIMEOUT, false, "no whole answer");
-    assert_int_equal(append.call.result.error.outcome_unknown, 0);
+    start_try(&f, &head);
+    start_try(&f, &appends[0]);
+    start_try(&f, &appends[1]);
+    f.transport->ops->cancel(f.transport, &appends[1].call);
+    while (!head.done) {
+        turn(&f);
+    }
+    assert_int_equal(scripted_count(&f.server), 4); /* the next turn is that of the append */
+    while (!appends[0].done) {
+        turn(&f);
+    }
+    assert_error(&head, STREAM_ERROR_TIMEOUT, false, "no whole answer");
+    assert_error(&appends[0], STREAM_ERROR_TIMEOUT, false, "no whole answer");
+    assert_false(appends[1].done);
+    for (size_t i = 0; i < ARRAY_COUNT(polls); i++) {
+        if (!polls[i].done) {
+            f.transport->ops->cancel(f.transport, &polls[i].call);
+        }
+    }
+    finish(&f);
+}
+
+/* Calls that wait have their turns in order. */
+static void test_queue(void **state)
+{
+    static const struct scripted_turn turns[] = {{.answer = "HTTP/1.1 200 OK\r\n" OFFSET EMPTY}};
+    static const char *const names[] = {"a", "b", "c", "..", "d", "e"};
+    struct stream_client_options options;
+    struct try tries[ARRAY_COUNT(names)];
+    struct fixture f;
+
+    (void)state;
+    options_init(&options);
+    options.max_connections = 1;
+    setup_with(&f, turns, ARRAY_COUNT(turns), &options);
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        tries[i] = make(CALL_HEAD);
+        tries[i].call.name = slice_of(names[i]);
+        start_try(&f, &tries[i]);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        while (!tries[i].done) {
+            turn(&f);
+        }
+        assert_error(&tries[i], i == 3 ? STREAM_ERROR_ARGUMENT : STREAM_OK, false, "");
+    }
+    assert_true(scripted_asked(&f.server, 0, "HEAD /v1/stream/a "));
+    assert_true(scripted_asked(&f.server, 2, "HEAD /v1/stream/c "));
+    assert_true(scripted_asked(&f.server, 4, "HEAD /v1/stream/e "));
     assert_int_equal(f.server.accepted, 1);
-    f.transport->ops->cancel(f.transport, &poll.call);
     finish(&f);
 }
 
@@ -746,6 +793,42 @@ static void test_call_without_memory(void **state)
     assert_true(without > 5);
 }
 
+/* A server that has gone when connections are ended does not raise SIGPIPE in the program. */
+static void test_end_quietly(void **state)
+{
+    static const struct scripted_turn turns[] = {{.answer = "HTTP/1.1 200 OK\r\n" OFFSET EMPTY}};
+    struct certificate own;
+    struct fixture f = {0};
+    struct try try = make(CALL_HEAD);
+    struct stream_client_options options;
+    char path[] = "/tmp/arbe-ca-XXXXXX";
+    char url[64];
+    sigset_t pending;
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    (void)close(fd);
+    certificate_init(&own, "localhost", NULL, -3600, 3600);
+    certificate_save(&own, path);
+    SSL_CTX *tls = certificate_server(&own);
+
+    options_init(&options);
+    options.ca_file = path;
+    scripted_init(&f.server, turns, 1, tls);
+    (void)snprintf(url, sizeof(url), "https://localhost:%u/", f.server.port);
+    setup_url(&f, url, &options);
+    run(&f, &try);
+    assert_error(&try, STREAM_OK, false, "");
+    scripted_finish(&f.server);
+    finish_client(&f);
+    assert_int_equal(sigpending(&pending), 0);
+    assert_false(sigismember(&pending, SIGPIPE));
+    SSL_CTX_free(tls);
+    certificate_finish(&own);
+    assert_int_equal(remove(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -761,16 +844,23 @@ int main(void)
         cmocka_unit_test(test_request_timeout),
         cmocka_unit_test(test_idle_timeout),
         cmocka_unit_test(test_connections_are_bounded),
+        cmocka_unit_test(test_queue),
         cmocka_unit_test(test_connect_timeout),
         cmocka_unit_test(test_compression),
         cmocka_unit_test(test_tls),
         cmocka_unit_test(test_tls_to_plain),
+        cmocka_unit_test(test_end_quietly),
         cmocka_unit_test(test_bad_texts),
         cmocka_unit_test(test_bearer),
         cmocka_unit_test(test_new_without_memory),
         cmocka_unit_test(test_call_without_memory),
     };
 
+    sigset_t broken_pipe;
+
     curl_fault_init();
+    (void)sigemptyset(&broken_pipe); /* as the client's thread has it */
+    (void)sigaddset(&broken_pipe, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &broken_pipe, NULL);
     return UNIT_RUN(tests);
 }
