@@ -1,7 +1,7 @@
 /* The shared list of a client's tests, over HTTP and over the engine of this process. */
 #include "app/engine_client.c"
 
-#include "unit/app/transport_calls.h"
+#include "unit/app/transport_reads.h"
 
 static struct rig rig;
 
@@ -35,7 +35,7 @@ static int close_engine(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TRANSPORT_CALLS};
+    const struct CMUnitTest tests[] = {TRANSPORT_CALLS, TRANSPORT_READS};
     int failed = cmocka_run_group_tests_name("HTTP", tests, open_http, close_http);
 
     return failed + cmocka_run_group_tests_name("engine", tests, open_engine, close_engine);
