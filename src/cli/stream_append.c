@@ -248,6 +248,9 @@ static int append_one(struct appending *a)
     if (word != NULL) {
         message = slice_of(word);
     } else {
+        if (isatty(STDIN_FILENO) == 1) {
+            stream_call_tell(a->call, "type the message; Ctrl-D ends it");
+        }
         code = stream_call_read_stdin(a->call, &memory, &message.len);
         message.ptr = memory;
     }

@@ -207,15 +207,15 @@ void stream_call_close(struct stream_peer *peer)
     *peer = (struct stream_peer){.client = NULL};
 }
 
-void stream_call_wait(struct stream_call *call, const struct stream_peer *peer)
+void stream_call_wait(const struct stream_peer *peer, struct out *out)
 {
     struct pollfd fds[] = {
         {.fd = stream_client_fd(peer->client), .events = POLLIN},
-        {.fd = STDOUT_FILENO}, /* errors are always told */
+        {.fd = out == NULL ? -1 : STDOUT_FILENO}, /* errors are always told */
     };
 
-    if (interrupt_poll(fds, 2, -1) > 0 && (fds[1].revents & POLLERR) != 0 && call->out.error == 0) {
-        call->out.error = EPIPE;
+    if (interrupt_poll(fds, 2, -1) > 0 && (fds[1].revents & POLLERR) != 0) {
+        out->error = EPIPE;
     }
 }
 

@@ -89,9 +89,9 @@ int stream_call_reopen(const struct stream_call *call, int retries,
 /* Frees. Accepts a zeroed peer. */
 void stream_call_close(struct stream_peer *peer);
 
-/* Waits until a reader or a call of the peer has something to do, a signal has come, or nobody
- * reads stdout any more, which is then its error. May return for nothing. */
-void stream_call_wait(struct stream_call *call, const struct stream_peer *peer);
+/* Waits until a reader or a call of the peer has something to do, or a signal has come. With `out`
+ * also until nobody reads stdout any more, which is then its error. May return for nothing. */
+void stream_call_wait(const struct stream_peer *peer, struct out *out);
 
 /* Says on stderr what `error` tells about the stream `name`, and returns the exit code for it.
  * After a signal nothing is said. */

@@ -85,11 +85,10 @@ static int fail(struct copy *c, const struct stream_peer *peer, const struct str
 static int differ(struct copy *c)
 {
     bar_clear(&c->bar);
-    (void)stream_call_cannot(c->call,
-                             "\"%s\" does not begin as \"%s\" does: they differ after %" PRIu64
-                             " %s; nothing was copied"
-                             " behind that",
-                             c->to.site.name, c->from.site.name, c->position, unit_of(c));
+    (void)stream_call_cannot(
+        c->call, "\"%s\" does not begin as \"%s\" does: they differ after %" PRIu64 " %s%s",
+        c->to.site.name, c->from.site.name, c->position, unit_of(c),
+        c->json ? " (--trust is for servers that write JSON in their own way)" : "");
     return COMMAND_CONFLICT;
 }
 
@@ -330,7 +329,7 @@ static int pump(struct copy *c)
         if (rc == STREAM_WAIT) {
             code = c->call->set.keep_following ? send_batch(c) : 0;
             if (code == 0) {
-                stream_call_wait(c->call, &c->from);
+                stream_call_wait(&c->from, NULL);
             }
         } else if (rc != STREAM_OK) {
             return fail(c, &c->from, &error);

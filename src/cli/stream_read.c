@@ -148,7 +148,7 @@ static int pump(struct reading *r)
             show(r, &piece);
         } else if (rc == STREAM_WAIT) {
             out_flush(o);
-            stream_call_wait(r->call, &r->peer);
+            stream_call_wait(&r->peer, o);
         } else if (rc == STREAM_END) {
             return COMMAND_GOOD;
         } else {

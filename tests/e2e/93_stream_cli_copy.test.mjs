@@ -159,6 +159,17 @@ describe('copy', { timeout: 300_000 }, () => {
         assert.deepEqual(objects(follow.stdout), numbers(500));
     });
 
+    test('a copy does not need anybody to read its stdout', async () => {
+        const json = await source(50);
+        const copy = shell.line(`{ arbe stream copy ${json} ${json}-2 --follow; echo code $? >&2; } | true`);
+        const follow = shell.line(`until arbe stream follow ${json}-2 2>&-; do sleep 0.05; done`);
+        await follow.until(/^49$/m);
+        await shell.good(['append', json, '50', '--close']);
+        assert.equal((await copy.end()).stderr, 'code 0\n');
+        await follow.end();
+        assert.deepEqual(objects(follow.stdout), numbers(51));
+    });
+
     test('Ctrl-C ends a copy; the next one goes on', async () => {
         const json = await source(100);
         const to = uniqueName('to');
