@@ -48,18 +48,55 @@ static void escape(struct buf *out, struct slice name)
     }
 }
 
+/* What the client itself refuses of a name, or of one of the fields; `what` may be "". */
+static bool check_name(struct call *call, const char *what, struct slice name)
+{
+    const char *why = call_name_refusal(name);
+
+    if (why != NULL) {
+        call_fail(call, STREAM_ERROR_ARGUMENT, "%s%s", what, why);
+    }
+    return why == NULL;
+}
+
+static bool check_value(struct call *call, const char *name, const char *value)
+{
+    return value == NULL || call_check_value(call, name, value);
+}
+
+/* Before anything a server would refuse, as it is when a request has to be sent for that. */
+static bool check(struct call *call)
+{
+    const struct stream_create_options *create = call->create;
+
+    if (call->verb == CALL_LIST) {
+        return true;
+    }
+    if (!check_name(call, "", call->name)) {
+        return false;
+    }
+    if (call->verb == CALL_APPEND) {
+        return check_value(call, "Content-Type", call->content_type) &&
+               check_value(call, "Stream-Seq", call->seq) &&
+               check_value(call, "Producer-Id", call->producer_id);
+    }
+    if (call->verb != CALL_CREATE) {
+        return true;
+    }
+    return check_value(call, "Content-Type", call->content_type) &&
+           (create == NULL || (check_value(call, "Stream-Expires-At", create->expires_at) &&
+                               (create->fork_of == NULL ||
+                                (check_name(call, "fork_of: ", slice_of(create->fork_of)) &&
+                                 check_value(call, "Stream-Fork-Offset", create->fork_offset)))));
+}
+
 static bool take_name(struct engine_request *request, struct call *call)
 {
     char memory[3 * CLIENT_NAME_BYTES_MAX];
-    const char *why = call_name_refusal(call->name);
     struct errmsg msg = {{0}};
     struct buf path;
     size_t len = 0;
 
-    if (why != NULL) {
-        call_fail(call, STREAM_ERROR_ARGUMENT, "%s", why);
-        return false;
-    }
     buf_init_fixed(&path, memory, sizeof(memory));
     escape(&path, call->name);
     int code = name_parse(buf_slice(&path), request->name, &len, &msg);
@@ -94,15 +131,12 @@ static bool take_body(struct engine_request *request, struct call *call, uint64_
 
 /* Copies the texts that the operation keeps, in the order in which `texts` has them, and makes
  * trimmed slices of the copies; a NULL stays one. */
-static bool keep_texts(struct engine_request *request, struct call *call, const char *const *names,
-                       const char *const *texts, struct slice *ret_slices, size_t count)
+static bool keep_texts(struct engine_request *request, struct call *call, const char *const *texts,
+                       struct slice *ret_slices, size_t count)
 {
     size_t size = 1;
 
     for (size_t i = 0; i < count; i++) {
-        if (texts[i] != NULL && !call_check_value(call, names[i], texts[i])) {
-            return false;
-        }
         size += texts[i] != NULL ? strlen(texts[i]) : 0;
     }
     request->texts = malloc(size);
@@ -148,10 +182,6 @@ static bool take_expiry(struct stream_create_request *create, struct call *call,
     if (options->ttl_seconds != 0) {
         ttl = number(memory, options->ttl_seconds);
     }
-    if (options->expires_at != NULL &&
-        !call_check_value(call, "Stream-Expires-At", options->expires_at)) {
-        return false;
-    }
     int code = field_expiry(ttl, given(options->expires_at), &create->expiry, &msg);
 
     return code == 0 || refuse_code(call, code, &msg);
@@ -162,19 +192,10 @@ static bool take_fork(struct engine_request *request, struct call *call,
 {
     char path_memory[sizeof(NAME_ROOT) + 3 * CLIENT_NAME_BYTES_MAX];
     char number_memory[NUMBER_BYTES];
-    const char *why = call_name_refusal(slice_of(options->fork_of));
     struct field_fork fork = {.offset = given(options->fork_offset)};
     struct errmsg msg = {{0}};
     struct buf path;
 
-    if (why != NULL) {
-        call_fail(call, STREAM_ERROR_ARGUMENT, "fork_of: %s", why);
-        return false;
-    }
-    if (options->fork_offset != NULL &&
-        !call_check_value(call, "Stream-Fork-Offset", options->fork_offset)) {
-        return false;
-    }
     buf_init_fixed(&path, path_memory, sizeof(path_memory));
     buf_append(&path, SLICE(NAME_ROOT));
     escape(&path, slice_of(options->fork_of));
@@ -189,15 +210,13 @@ static bool take_fork(struct engine_request *request, struct call *call,
 
 static bool fill_create(struct engine_request *request, struct call *call, uint64_t body_bytes_max)
 {
-    static const char *const names[] = {"Content-Type"};
     struct stream_create_request *create = &request->op.create;
     struct errmsg msg = {{0}};
     struct slice type;
 
     request->op.verb = STREAM_CREATE;
     if (!take_body(request, call, body_bytes_max, &create->body, &create->body_block) ||
-        !take_name(request, call) ||
-        !keep_texts(request, call, names, &call->content_type, &type, 1)) {
+        !take_name(request, call) || !keep_texts(request, call, &call->content_type, &type, 1)) {
         return false;
     }
     int code = field_content_type(type, &create->content_type, &msg);
@@ -213,7 +232,6 @@ static bool fill_create(struct engine_request *request, struct call *call, uint6
 
 static bool fill_append(struct engine_request *request, struct call *call, uint64_t body_bytes_max)
 {
-    static const char *const names[] = {"Content-Type", "Stream-Seq", "Producer-Id"};
     const char *const texts[] = {call->content_type, call->seq, call->producer_id};
     struct stream_append_request *append = &request->op.append;
     char epoch[NUMBER_BYTES];
@@ -223,7 +241,7 @@ static bool fill_append(struct engine_request *request, struct call *call, uint6
 
     request->op.verb = STREAM_APPEND;
     if (!take_body(request, call, body_bytes_max, &append->body, &append->body_block) ||
-        !take_name(request, call) || !keep_texts(request, call, names, texts, kept, 3)) {
+        !take_name(request, call) || !keep_texts(request, call, texts, kept, 3)) {
         return false;
     }
     append->close = call->close;
@@ -288,6 +306,9 @@ static bool fill_list(struct engine_request *request, struct call *call)
 bool engine_request_fill(struct engine_request *request, struct call *call,
                          const struct engine_request_limits *limits)
 {
+    if (!check(call)) {
+        return false;
+    }
     switch (call->verb) {
     case CALL_CREATE:
         return fill_create(request, call, limits->body_bytes_max);

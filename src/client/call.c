@@ -243,7 +243,8 @@ bool call_value_good(const char *text)
 
 bool call_check_value(struct call *call, const char *name, const char *value)
 {
-    if (value[0] != '\0' && strlen(name) + strlen(value) < VALUE_BYTES_MAX &&
+    /* libcurl would leave out a field whose value is blank. */
+    if (slice_trim(slice_of(value)).len > 0 && strlen(name) + strlen(value) < VALUE_BYTES_MAX &&
         call_value_good(value)) {
         return true;
     }

@@ -409,6 +409,20 @@ static void aborts_readers(void **state)
     stream_client_free(client);
 }
 
+/* Takes what is there; whether the reader is at its end. */
+static bool step_reader(struct stream_reader *reader, struct read_so_far *so_far)
+{
+    struct stream_piece_view piece;
+    struct stream_error error;
+    int code;
+
+    while ((code = stream_reader_step(reader, &piece, &error)) == STREAM_OK) {
+        keep_piece(so_far, &piece, false);
+    }
+    assert_true(code == STREAM_END || code == STREAM_WAIT);
+    return code == STREAM_END;
+}
+
 /* Two readers and some appends on one thread that only polls. */
 static void steps_readers(void **state)
 {
@@ -418,7 +432,6 @@ static void steps_readers(void **state)
     struct pollfd fd = {.fd = stream_client_fd(client), .events = POLLIN};
     struct read_so_far all[2] = {{0}, {0}};
     struct stream_reader *readers[2];
-    struct stream_piece_view piece;
     struct stream_error error;
     int appended = 0;
     int ended = 0;
@@ -428,15 +441,8 @@ static void steps_readers(void **state)
     options.live = STREAM_SSE;
     EXPECT(STREAM_OK, stream_client_read(client, "steps", &options, &readers[1], &error));
     while (ended < 3) {
-        int code = STREAM_OK;
-
         for (int i = 0; i < 2; i++) {
-            while ((ended & (1 << i)) == 0 &&
-                   (code = stream_reader_step(readers[i], &piece, &error)) == STREAM_OK) {
-                keep_piece(&all[i], &piece, false);
-            }
-            ended |= code == STREAM_END ? 1 << i : 0;
-            assert_true(code == STREAM_END || code == STREAM_WAIT);
+            ended |= step_reader(readers[i], &all[i]) ? 1 << i : 0;
         }
         if (appended < 20 && all[0].len == (size_t)appended && all[1].len == (size_t)appended) {
             struct stream_append_options last = type;
