@@ -336,8 +336,9 @@ static int on_failure(struct stream_reader *r)
 {
     const struct call_result *result = &r->feed.result;
     enum stream_error_code code = result->error.code;
-    bool no_events = r->asked.verb == CALL_SSE && !r->begun &&
-                     (code == STREAM_ERROR_FORMAT || code == STREAM_ERROR_REJECTED);
+    bool for_good = code == STREAM_ERROR_FORMAT || code == STREAM_ERROR_REJECTED ||
+                    (code == STREAM_ERROR_SERVER && !result->transient);
+    bool no_events = r->asked.verb == CALL_SSE && !r->begun && for_good;
 
     if (no_events && go_over(r)) {
         return NOTHING;

@@ -277,7 +277,7 @@ describe('answers that are not as they should be', { timeout: 120_000 }, () => {
 
     test('AUTO goes over to long-polls where there are no events', async (t) => {
         const poll = page('[1]', '1', CLOSED);
-        for (const player of [page('[]', '0', UP), refuse(400), refuse(405)]) {
+        for (const player of [page('[]', '0', UP), refuse(400), refuse(405), refuse(501)]) {
             const stub = await stage(t, tail, (response, query) => (query.get('live') === 'sse' ? player : poll)(response));
             const reader = await readToEnd(stub.base, 's', { live: 'auto', unit: 'messages' });
             assert.deepEqual([reader.messages, reader.last.end], [['1'], 'END'], reader.last.message);
