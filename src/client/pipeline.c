@@ -354,17 +354,14 @@ struct slice batch_body(const struct pipeline *p, struct batch *batch)
 
 /* ------------------------------------------------------------------------------------ answers */
 
+/* None can be stored while the first is not: only that one's outcome matters. */
 static void fail_for(struct pipeline *p, const struct stream_error *error)
 {
+    const struct batch *first = first_batch(p);
+
     p->state = PIPELINE_FAILED;
     p->error = *error;
-    LIST_FOR_EACH(link, &p->queue)
-    {
-        struct batch *b = batch_of(link);
-        if (b->state == BATCH_SENT || b->uncertain) {
-            p->error.outcome_unknown = 1;
-        }
-    }
+    p->error.outcome_unknown = first && (first->state == BATCH_SENT || first->uncertain);
 }
 
 void pipeline_fail(struct pipeline *p, enum stream_error_code code, const char *sentence)
