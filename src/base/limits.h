@@ -49,8 +49,8 @@
 #define NOTES_HOT_BYTES_MAX  (64ull * MIB) /* waiting for a checkpoint; 503 */
 
 /* The commands. */
-#define OUT_BUFFER_BYTES_MAX (1024ull * MIB) /* of one message to print; ends the command */
-#define STDIN_BYTES_MAX      (256u * MIB)    /* one message from stdin; ends the command */
+#define COPY_BATCH_BYTES_MAX (80u * MIB)  /* one append of a copy; above a message's most: never */
+#define STDIN_BYTES_MAX      (256u * MIB) /* one message from stdin; ends the command */
 
 /* Storage. */
 #define EXTENT_BYTES_MAX         (8u * MIB)    /* data of one extent in a pack: whole messages */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define BUFFER_BYTES (64u * KIB)
+#define PART_BYTES   (4u * KIB) /* of a text, to be escaped */
 
 static bool wants_colour(void)
 {
@@ -27,7 +28,7 @@ void out_init(struct out *o)
 {
     *o = (struct out){.terminal = isatty(STDOUT_FILENO) == 1};
     o->colour = o->terminal && wants_colour();
-    buf_init(&o->buf, OUT_BUFFER_BYTES_MAX);
+    buf_init(&o->buf, 4 * BUFFER_BYTES); /* what is there and the largest that is added */
 }
 
 /* How much of `bytes` is still to be written when a signal has come: to the end of the line that is
@@ -135,12 +136,35 @@ void out_add_shown(struct out *o, struct slice text)
     }
 }
 
+/* As much of `text` as is escaped at a time: whole characters. */
+static size_t part_of(struct slice text)
+{
+    size_t len = PART_BYTES;
+
+    if (text.len <= PART_BYTES) {
+        return text.len;
+    }
+    while (len > PART_BYTES - 4 && ((unsigned char)text.ptr[len] & 0xc0) == 0x80) {
+        len--;
+    }
+    return len;
+}
+
 void out_add_string(struct out *o, struct slice text)
 {
-    if (o->error == 0) {
-        json_append_string(&o->buf, text);
-        out_add(o, SLICE(""));
+    char memory[6 * PART_BYTES + 3]; /* each byte escaped, two quotes, a NUL */
+    struct buf part;
+
+    out_add(o, SLICE("\""));
+    while (text.len > 0) {
+        size_t len = part_of(text);
+
+        buf_init_fixed(&part, memory, sizeof(memory));
+        json_append_string(&part, (struct slice){text.ptr, len});
+        out_add(o, (struct slice){part.ptr + 1, part.len - 2});
+        text = (struct slice){text.ptr + len, text.len - len};
     }
+    out_add(o, SLICE("\""));
 }
 
 void out_end_message(struct out *o)

@@ -465,7 +465,7 @@ int stream_call_copy(struct stream_call *call)
 
     c.start_ms = bar_now_ms();
     bar_init(&c.bar, call->set.json != 0);
-    buf_init(&c.batch, OUT_BUFFER_BYTES_MAX);
+    buf_init(&c.batch, COPY_BATCH_BYTES_MAX);
     if (code == 0) {
         code = open_destination(&c);
     }
