@@ -65,10 +65,13 @@ export class Producer {
         this.child.kill('SIGUSR1');
     }
 
-    // Ends it in good order; a sanitizer's report is an exit code of its own.
+    // Ends it, which must be in good order: a sanitizer's report shows here.
     async end() {
         this.child.stdin.end();
-        return await withDeadline(this.exited, 'end of the producer');
+        const { code, signal } = await withDeadline(this.exited, 'end of the producer');
+        if (code !== 0 || this.errors !== '') {
+            throw new Error(`the producer ended: ${code ?? signal} ${this.errors}`);
+        }
     }
 
     async stop() {
