@@ -34,7 +34,7 @@ static void put_expiry(struct stream_info *info, const struct stream_expiry *exp
 
 void engine_answer_refusal(struct call *call, int status, struct slice sentence)
 {
-    call_fail_status(call, status, true, sentence);
+    call_fail_status(call, status, status == 503, sentence);
     if (status == 429 || status == 503) {
         call->result.error.retry_after_ms = BUSY_RETRY_MS;
     }

@@ -62,7 +62,7 @@ static void rig_remove_dir(struct rig *rig)
 }
 
 /* The child: serves until SIGTERM. */
-static void rig_serve(const struct rig *rig, int ready_fd)
+static inline void rig_serve(const struct rig *rig, int ready_fd)
 {
     struct serve_config config = {
         .listen = "127.0.0.1:0",
@@ -94,7 +94,7 @@ static void rig_serve(const struct rig *rig, int ready_fd)
 }
 
 /* Before this program has any threads. */
-static void rig_open_http(struct rig *rig)
+static inline void rig_open_http(struct rig *rig)
 {
     char line[256];
     int ready[2];
@@ -120,7 +120,7 @@ static void rig_open_http(struct rig *rig)
     (void)fclose(in);
 }
 
-static void rig_close_http(struct rig *rig)
+static inline void rig_close_http(struct rig *rig)
 {
     int status = 0;
 
@@ -130,7 +130,9 @@ static void rig_close_http(struct rig *rig)
     rig_remove_dir(rig);
 }
 
-static void rig_open_engine(struct rig *rig)
+/* `tune` may change what the engine is to be opened with; NULL: nothing. */
+static void rig_open_engine_tuned(struct rig *rig,
+                                  void (*tune)(struct rig *rig, struct engine_config *config))
 {
     struct errmsg msg = {{0}};
     struct store_report report;
@@ -139,7 +141,7 @@ static void rig_open_engine(struct rig *rig)
     rig_make_dir(rig);
     sys_posix_init(&rig->sys);
     assert_int_equal(pool_create(2, &rig->pool), 0);
-    const struct engine_config config = {
+    struct engine_config config = {
         .store = {.dir = rig->dir,
                   .durability = DURABILITY_OS,
                   .segment_bytes = RIG_SEGMENT,
@@ -157,6 +159,9 @@ static void rig_open_engine(struct rig *rig)
         .sweep_interval_ms = 1000,
     };
 
+    if (tune != NULL) {
+        tune(rig, &config);
+    }
     if (engine_open(&config, &rig->engine, &report, &msg) != 0) {
         fail_msg("engine_open: %s", msg.text);
     }
@@ -167,6 +172,11 @@ static void rig_open_engine(struct rig *rig)
         .long_poll_timeout_ms = RIG_LONG_POLL_MS,
         .page_bytes = RIG_PAGE_BYTES,
     };
+}
+
+static inline void rig_open_engine(struct rig *rig)
+{
+    rig_open_engine_tuned(rig, NULL);
 }
 
 static void rig_close_engine(struct rig *rig)
