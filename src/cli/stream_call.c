@@ -54,6 +54,18 @@ int stream_call_cannot(const struct stream_call *call, const char *format, ...)
     return COMMAND_FAILED;
 }
 
+int stream_call_conflict(const struct stream_call *call, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    say(call, "CONFLICT", text);
+    return COMMAND_CONFLICT;
+}
+
 void stream_call_tell(const struct stream_call *call, const char *format, ...)
 {
     va_list args;

@@ -110,6 +110,9 @@ void stream_call_tell(const struct stream_call *call, const char *format, ...) P
 /* Says on stderr why it cannot be done. Returns COMMAND_FAILED. */
 int stream_call_cannot(const struct stream_call *call, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* The same where something else is in the way. Returns COMMAND_CONFLICT. */
+int stream_call_conflict(const struct stream_call *call, const char *format, ...) PRINTF_LIKE(2, 3);
+
 /* Writes what is known of a stream to stdout: lines for people, one JSON object for machines. */
 void stream_call_print(struct stream_call *call, const char *name, const struct stream_info *info);
 

@@ -85,11 +85,10 @@ static int fail(struct copy *c, const struct stream_peer *peer, const struct str
 static int differ(struct copy *c)
 {
     bar_clear(&c->bar);
-    (void)stream_call_cannot(
+    return stream_call_conflict(
         c->call, "\"%s\" does not begin as \"%s\" does: they differ after %" PRIu64 " %s%s",
         c->to.site.name, c->from.site.name, c->position, unit_of(c),
         c->json ? " (--trust is for servers that write JSON in their own way)" : "");
-    return COMMAND_CONFLICT;
 }
 
 /* The destination goes on behind the end of the source: unless that has grown since, and another
@@ -398,9 +397,8 @@ static int prepare(struct copy *c)
         return fail(c, &c->to, &error);
     }
     if (stream_call_is_json(info.content_type) != c->json) {
-        (void)stream_call_cannot(c->call, "\"%s\" holds %s, and \"%s\" %s", c->from.site.name,
-                                 c->source.content_type, c->to.site.name, info.content_type);
-        return COMMAND_CONFLICT;
+        return stream_call_conflict(c->call, "\"%s\" holds %s, and \"%s\" %s", c->from.site.name,
+                                    c->source.content_type, c->to.site.name, info.content_type);
     }
     memcpy(c->source.content_type, info.content_type, sizeof(info.content_type));
     return 0;
