@@ -75,11 +75,11 @@ void handle_head(struct session *s, const struct command *c, struct reply *r)
     if (info.expires_at[0] != '\0') {
         reply_text(r, "expiresAt", info.expires_at);
     }
-    reply_open(r, "headers", '{');
     if (info.etag[0] != '\0') {
+        reply_open(r, "headers", '{');
         reply_text(r, "etag", info.etag);
+        reply_shut(r, '}');
     }
-    reply_shut(r, '}');
 }
 
 static void reply_appended(struct session *s, struct reply *r, const struct stream_info *info)

@@ -165,6 +165,11 @@ static void reply_reading(struct reading *g, struct reply *r)
     if (info.cursor[0] != '\0') {
         reply_text(r, "cursor", info.cursor);
     }
+    if (info.etag[0] != '\0') {
+        reply_open(r, "headers", '{');
+        reply_text(r, "etag", info.etag);
+        reply_shut(r, '}');
+    }
     session_reply_sent(g->session, r);
 }
 
