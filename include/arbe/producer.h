@@ -34,9 +34,9 @@ struct stream_producer_options {
     int max_in_flight;       /* batches sent and not answered, 1 to 64; further ones wait */
     size_t max_queued_bytes; /* messages not yet stored, 16 more for each; above it appends block */
     const char *content_type; /* of the stream; NULL: asked for by HEAD at the first message */
-    /* Told, on the client's thread, once when the producer fails for good: messages from
-     * `first_lost` on (counted from 0 in the order of appends) are not known to be stored. May call
-     * stream_producer_counts and nothing else here. NULL: nobody. */
+    /* Told, on the client's thread, once when the producer fails for good, before any call gives
+     * that failure: messages from `first_lost` on (counted from 0 in the order of appends) are not
+     * known to be stored. May call stream_producer_counts and nothing else here. NULL: nobody. */
     void (*failed)(void *context, uint64_t first_lost, const struct stream_error *error);
     void *context;
 };

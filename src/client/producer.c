@@ -110,7 +110,7 @@ static struct slot *free_slot(struct stream_producer *p)
     return NULL;
 }
 
-static void send_batch(struct stream_producer *p, struct batch *batch)
+static struct slot *fill_slot(struct stream_producer *p, struct batch *batch)
 {
     struct slot *slot = free_slot(p);
 
@@ -126,26 +126,43 @@ static void send_batch(struct stream_producer *p, struct batch *batch)
         .producer_seq = batch->seq,
         .on_done = on_answer,
     };
-    client_start(p->client, &slot->call);
+    return slot;
+}
+
+/* Starts the next batch; false when none may be sent now. The call is started without the lock, for
+ * it runs the program's add_headers. */
+static bool send_one(struct stream_producer *p, int64_t *ret_wait_ms)
+{
+    struct slot *slot = NULL;
+
+    (void)pthread_mutex_lock(&p->lock);
+    struct batch *batch = pipeline_next(&p->pipeline, client_now_ms(), ret_wait_ms);
+    if (batch) {
+        slot = fill_slot(p, batch);
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+    if (slot) {
+        client_start(p->client, &slot->call);
+    }
+    return slot;
 }
 
 /* Sends all that may be sent now. */
 static void pump(struct stream_producer *p)
 {
-    struct batch *batch;
     int64_t wait_ms;
 
     (void)pthread_mutex_lock(&p->lock);
-    p->pump_posted = false;
-    uint64_t now_ms = client_now_ms();
-    while ((batch = pipeline_next(&p->pipeline, now_ms, &wait_ms))) {
-        send_batch(p, batch);
-    }
+    p->pump_posted = false; /* what is added from here on posts it again */
     bool failed = p->pipeline.state == PIPELINE_FAILED;
     (void)pthread_mutex_unlock(&p->lock);
     if (failed) {
         fall(p);
-    } else if (wait_ms >= 0) {
+        return;
+    }
+    while (send_one(p, &wait_ms)) {
+    }
+    if (wait_ms >= 0) {
         client_timer_start(p->client, &p->timer, (uint64_t)wait_ms);
     }
 }
