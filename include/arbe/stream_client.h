@@ -247,8 +247,8 @@ int stream_client_read_all(struct stream_client *client, const char *name, const
                            size_t max, char **ret_data, size_t *ret_len,
                            struct stream_info *ret_info, struct stream_error *ret_error);
 
-/* The step form. A started call belongs to the client until its callback has run; `data` and
- * `options` must live until then. */
+/* The step form. A started call belongs to the client until its callback has run; `data` and what
+ * `options` point to must live until then. ARGUMENT, MEMORY; BUSY: 65,536 are under way. */
 typedef void (*stream_done_fn)(void *context, int code, const struct stream_info *info,
                                const struct stream_error *error);
 

@@ -99,6 +99,7 @@
 #define WEBHOOK_HEADER_BYTES_MAX (64u * KIB) /* all header lines of a reply; failed */
 
 /* The client library. */
+#define CLIENT_STARTED_MAX       65536u      /* calls started and not told of; BUSY */
 #define CLIENT_NAME_BYTES_MAX    2000u       /* of a stream; ARGUMENT */
 #define CLIENT_SENTENCE_BYTES    (8u * KIB)  /* of an error's body are looked at */
 #define CLIENT_LISTING_BYTES_MAX (16u * MIB) /* of one page of a listing; FORMAT */

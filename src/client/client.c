@@ -7,6 +7,7 @@
  * missed. Both steps are safe in signal handlers, which is how an abort comes in. */
 #include "client/client.h"
 
+#include "base/limits.h"
 #include "client/retry.h"
 #include "client/transport_http.h"
 
@@ -46,6 +47,7 @@ struct stream_client {
     pthread_cond_t ran;     /* a task of client_run has run */
     struct list inbox;      /* tasks for the thread */
     struct list finished;   /* tasks for stream_client_step */
+    unsigned started_count; /* calls that were started and not told of */
     int ready_count;        /* reasons for the descriptor to be readable */
     int ready[2];           /* its pipe; -1 before it is asked for */
     struct type types[TYPES];
@@ -292,6 +294,24 @@ void stream_client_step(struct stream_client *c)
         client_ready_drop(c);
         task->run(task);
     }
+}
+
+bool client_started_add(struct stream_client *c)
+{
+    (void)pthread_mutex_lock(&c->mutex);
+    bool room = c->started_count < CLIENT_STARTED_MAX;
+
+    c->started_count += room;
+    (void)pthread_mutex_unlock(&c->mutex);
+    return room;
+}
+
+void client_started_drop(struct stream_client *c)
+{
+    (void)pthread_mutex_lock(&c->mutex);
+    assert(c->started_count > 0);
+    c->started_count--;
+    (void)pthread_mutex_unlock(&c->mutex);
 }
 
 int stream_client_fd(struct stream_client *c)

@@ -94,6 +94,13 @@ void client_ready_drop(struct stream_client *client);
 /* Hands a task to the next stream_client_step, on whatever thread calls that. Any thread. */
 void client_finish(struct stream_client *client, struct task *task);
 
+/* Counts a call that is started, until it was told of its end: false when there are
+ * CLIENT_STARTED_MAX of them. Any thread. */
+bool client_started_add(struct stream_client *client);
+
+/* One less of them. Any thread. */
+void client_started_drop(struct stream_client *client);
+
 /* What create, head and read have said of a stream's content type. `out` has 256 bytes and is
  * empty when nothing is known. Any thread. */
 bool client_type_find(struct stream_client *client, struct slice name, char *out);

@@ -8,6 +8,7 @@
  * A delete that is tried again and finds nothing has succeeded: the try before it did it. */
 #include "client/operation.h"
 
+#include "base/limits.h"
 #include "client/client.h"
 #include "client/retry.h"
 
@@ -291,6 +292,7 @@ static void tell_done(struct task *task)
     const struct call_result *r = &op->call.result;
     bool good = r->error.code == STREAM_OK;
 
+    client_started_drop(op->client);
     op->done(op->context, (int)r->error.code, good ? &r->info : NULL, good ? NULL : &r->error);
     free(op->name);
     free(op);
@@ -312,6 +314,13 @@ int operation_start(struct stream_client *client, const struct call *call, strea
         free(op);
         free(name);
         return call_error_set(ret_error, STREAM_ERROR_MEMORY, "out of memory");
+    }
+    if (!client_started_add(client)) {
+        free(op);
+        free(name);
+        return call_error_set(ret_error, STREAM_ERROR_BUSY,
+                              "%u calls are under way; stream_client_step ends them",
+                              CLIENT_STARTED_MAX);
     }
     memcpy(name, call->name.ptr, call->name.len);
     init_operation(op, client, call);

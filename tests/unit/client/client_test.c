@@ -8,6 +8,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 /* A transport that only waits. */
 struct idle {
@@ -458,6 +459,51 @@ static void test_no_memory(void **state)
     assert_true(idle.destroyed);
 }
 
+/* Nor without descriptors; a program that has none left when it asks for one is told so. */
+static void test_no_descriptors(void **state)
+{
+    struct idle idle = {.base = {.ops = &idle_ops}};
+    struct rlimit before;
+    struct stream_client *client;
+    struct stream_error error;
+    struct fixture f;
+
+    (void)state;
+    setup(&f);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int code = client_new(&idle.base, NULL, &client, &error);
+    int fd = stream_client_fd(f.client);
+
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(code, STREAM_ERROR_MEMORY);
+    assert_string_equal(error.message, "no file descriptor is left");
+    assert_true(idle.destroyed);
+    assert_int_equal(fd, -1);
+    client_ready_add(f.client);
+    assert_true(readable(stream_client_fd(f.client))); /* there are some again */
+    client_ready_drop(f.client);
+    finish(&f);
+}
+
+/* Calls that are started and not told of are bounded. */
+static void test_started(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    setup(&f);
+    for (unsigned i = 0; i < CLIENT_STARTED_MAX; i++) {
+        assert_true(client_started_add(f.client));
+    }
+    assert_false(client_started_add(f.client));
+    client_started_drop(f.client);
+    assert_true(client_started_add(f.client));
+    finish(&f);
+}
+
 /* Jitter is not the same number again and again. */
 static void test_dice(void **state)
 {
@@ -477,6 +523,7 @@ int main(void)
         cmocka_unit_test(test_signal),         cmocka_unit_test(test_ready),
         cmocka_unit_test(test_finish_at_free), cmocka_unit_test(test_types),
         cmocka_unit_test(test_options),        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_descriptors), cmocka_unit_test(test_started),
         cmocka_unit_test(test_dice),
     };
 

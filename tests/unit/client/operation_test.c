@@ -298,6 +298,29 @@ static void test_step_at_free(void **state)
     }
 }
 
+/* Too many of them are refused; a step makes room. */
+static void test_step_busy(void **state)
+{
+    static const struct scripted_turn turns[] = {{.answer = OK_200}};
+    const struct call call = {.verb = CALL_HEAD, .name = SLICE("a")};
+    struct stream_error error;
+    struct told told = {0};
+    struct fixture f;
+
+    (void)state;
+    setup(&f, turns, 1);
+    for (unsigned i = 1; i < CLIENT_STARTED_MAX; i++) {
+        assert_true(client_started_add(f.client));
+    }
+    start_one(&f, call, &told);
+    assert_int_equal(operation_start(f.client, &call, on_end, &told, &error), STREAM_ERROR_BUSY);
+    assert_string_equal(error.message, "65536 calls are under way; stream_client_step ends them");
+    step_until(&f, &told, 1);
+    start_one(&f, call, &told);
+    step_until(&f, &told, 1);
+    finish_fixture(&f);
+}
+
 static void test_step_without_memory(void **state)
 {
     static const struct scripted_turn turns[] = {{.answer = OK_200}};
@@ -418,6 +441,7 @@ int main(void)
         cmocka_unit_test(test_step),
         cmocka_unit_test(test_step_errors),
         cmocka_unit_test(test_step_at_free),
+        cmocka_unit_test(test_step_busy),
         cmocka_unit_test(test_step_without_memory),
         cmocka_unit_test(test_callbacks_each_try),
         cmocka_unit_test(test_threads),

@@ -5,6 +5,8 @@
 #include "unit/base/unit.h"
 #include "unit/client/scripted.h"
 
+#include <dirent.h>
+
 #define OFFSET "Stream-Next-Offset: 0_7\r\n"
 #define EMPTY  "Content-Length: 0\r\n\r\n"
 #define OK_200 "HTTP/1.1 200 OK\r\n" OFFSET "Content-Type: text/plain\r\n" EMPTY
@@ -658,6 +660,41 @@ static void test_retry_after_is_told(void **state)
     finish(&f);
 }
 
+static unsigned open_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir) != NULL) {
+        count++;
+    }
+    assert_int_equal(closedir(dir), 0);
+    return count;
+}
+
+/* Clients leave no descriptor behind, whatever became of their calls. */
+static void test_descriptors(void **state)
+{
+    static const struct scripted_turn turns[] = {{.answer = OK_204},
+                                                 {.end = SCRIPTED_CLOSE},
+                                                 {.answer = "HTTP/1.1 404 No\r\n" EMPTY},
+                                                 {.answer = "rubbish"}};
+    unsigned before = open_descriptors();
+    struct fixture f;
+
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        setup(&f, turns, ARRAY_COUNT(turns));
+        (void)stream_client_fd(f.client);
+        for (size_t k = 0; k < ARRAY_COUNT(turns); k++) {
+            (void)append(&f, "text/plain");
+        }
+        finish(&f);
+    }
+    assert_int_equal(open_descriptors(), before);
+}
+
 static void test_version(void **state)
 {
     (void)state;
@@ -685,6 +722,7 @@ int main(void)
         cmocka_unit_test(test_delete_again),
         cmocka_unit_test(test_dead_connection),
         cmocka_unit_test(test_retry_after_is_told),
+        cmocka_unit_test(test_descriptors),
         cmocka_unit_test(test_version),
     };
 
