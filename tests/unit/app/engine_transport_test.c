@@ -15,7 +15,6 @@ static struct {
     pthread_cond_t opened;
     bool shut;   /* syncs wait */
     bool broken; /* and then fail */
-    int waiting; /* syncs at the gate */
 } gate = {.mutex = PTHREAD_MUTEX_INITIALIZER, .opened = PTHREAD_COND_INITIALIZER};
 
 static int (*real_sync)(void *context, int fd);
@@ -23,12 +22,9 @@ static int (*real_sync)(void *context, int fd);
 static int gated_sync(void *context, int fd)
 {
     (void)pthread_mutex_lock(&gate.mutex);
-    gate.waiting++;
-    (void)pthread_cond_broadcast(&gate.opened);
     while (gate.shut) {
         (void)pthread_cond_wait(&gate.opened, &gate.mutex);
     }
-    gate.waiting--;
     bool broken = gate.broken;
 
     (void)pthread_mutex_unlock(&gate.mutex);
@@ -44,14 +40,15 @@ static void set_gate(bool shut, bool broken)
     (void)pthread_mutex_unlock(&gate.mutex);
 }
 
-/* Until somebody waits at the gate. */
-static void await_sync(void)
+/* Until the streams have that many bytes, durable or not. */
+static void await_staged(const struct rig *rig, uint64_t bytes)
 {
-    (void)pthread_mutex_lock(&gate.mutex);
-    while (gate.waiting == 0) {
-        (void)pthread_cond_wait(&gate.opened, &gate.mutex);
+    struct engine_stats stats = {.bytes = 0};
+
+    while (stats.bytes < bytes) {
+        (void)poll(NULL, 0, 1);
+        engine_get_stats(rig->engine, &stats);
     }
-    (void)pthread_mutex_unlock(&gate.mutex);
 }
 
 static void tune(struct rig *rig, struct engine_config *config)
@@ -397,7 +394,7 @@ static void aborts_writes(void **state)
     rig_create(client, "stuck", "text/plain");
     set_gate(true, false);
     assert_int_equal(pthread_create(&thread, NULL, append_blocked, &blocked), 0);
-    await_sync();
+    await_staged(*state, 1);
     stream_client_abort(client);
     assert_int_equal(pthread_join(thread, NULL), 0); /* the gate is still shut */
     assert_int_equal(blocked.code, STREAM_ERROR_ABORTED);
@@ -437,7 +434,7 @@ static void leaves_in_the_middle(void **state)
         EXPECT(STREAM_OK, stream_client_start_append(client, "leave", "x", 1, &type, count_end,
                                                      &ends, &error));
     }
-    await_sync();
+    await_staged(*state, 10);
     assert_int_equal(pthread_create(&thread, NULL, open_gate, NULL), 0);
     stream_client_free(client);
     assert_int_equal(pthread_join(thread, NULL), 0);
