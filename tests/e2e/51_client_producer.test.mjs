@@ -32,6 +32,22 @@ function assertRun(messages, id, count) {
     assert.equal(mine.length, count, `messages of ${id}`);
 }
 
+// Forwards connections, each of which carries its requests late by a time of its own choice.
+async function startDelays(server, longest) {
+    const relay = net.createServer((client) => {
+        const upstream = net.connect(server.port, '127.0.0.1');
+        const drop = () => [client, upstream].forEach((socket) => socket.destroy());
+        [client, upstream].forEach((socket) => socket.on('error', drop).on('close', drop));
+        upstream.pipe(client);
+        let sent = Promise.resolve();
+        client.on('data', (chunk) => {
+            sent = sent.then(() => sleep(random.below(longest))).then(() => !upstream.destroyed && upstream.write(chunk));
+        });
+    });
+    await new Promise((done) => relay.listen(0, '127.0.0.1', done));
+    return { base: `http://127.0.0.1:${relay.address().port}`, stop: () => relay.close() };
+}
+
 async function open(server, options = {}, { id = 'p', base = server.base, type = JSON_TYPE } = {}) {
     const stream = new Stream(server, uniqueName(), type);
     await stream.create();
@@ -93,6 +109,19 @@ describe('a producer survives', { timeout: 400_000 }, () => {
         }
         console.log(`${kills} kills, ${relay.cuts} cuts`);
         assert.ok(relay.cuts > 0);
+    });
+});
+
+describe('a producer with several batches in flight', { timeout: 120_000 }, () => {
+    test('keeps the order when requests overtake each other', async (t) => {
+        const server = await serverFor(t, ['--durability', 'memory']);
+        const relay = await startDelays(server, 10);
+        t.after(() => relay.stop());
+        const { stream, line } = await open(server, { batch: 10, flight: 8 }, { base: relay.base });
+        await line.good('append 2000');
+        assert.equal((await line.good('close')).stored, 2001);
+        assertRun((await stream.readMessages()).messages, 'p', 2001);
+        await line.end();
     });
 });
 
