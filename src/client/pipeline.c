@@ -500,7 +500,7 @@ static void answer_gap(struct pipeline *p, struct batch *b, const struct stream_
     }
     if (error->expected_seq >= b->base) {
         b->gapped = true;
-        p->window = 1;
+        p->window = p->window > 1 ? p->window / 2 : 1;
         return;
     }
     (void)call_error_set(&forgot, STREAM_ERROR_SEQUENCE,
