@@ -422,7 +422,7 @@ static void settle(struct world *w)
             w->now_ms += 5;
         }
     }
-    CHECK(w, !"it settles");
+    fail_msg("seed %llu: it does not settle", (unsigned long long)w->seed);
 }
 
 static void world_init(struct world *w, uint64_t seed, bool auto_claim)
