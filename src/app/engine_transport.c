@@ -29,7 +29,7 @@
 #define WAIT_MS_MAX  3600000u    /* no turn is longer */
 #define BODY_BYTES   (64ull * MIB)
 #define LONG_POLL_MS 30000u
-#define PAGE_BYTES   (1 * MIB)
+#define PAGE_BYTES   (256 * KIB) /* a reader that is not asked keeps a page from the disk */
 
 /* A page of names, made on the pool. */
 struct listing {

@@ -15,7 +15,7 @@ struct engine_client_config {
     struct pool *pool;             /* for listings; outlives the client */
     uint64_t body_bytes_max;       /* of an append or a creation, 413 above; 0: 64 MiB */
     uint64_t long_poll_timeout_ms; /* how long one waits; 0: 30 s */
-    uint32_t page_bytes;           /* most bytes of one page; 0: 1 MiB */
+    uint32_t page_bytes;           /* most bytes of one page; 0: 256 KiB */
 };
 
 /* Makes one; the config is copied. MEMORY. Any thread. */

@@ -251,13 +251,30 @@ static void test_detached(void **state)
     list_remove(first);
 }
 
+/* A wake-up on its way keeps its worker from being still, also when nobody waits any more. */
+static void test_still(void **state)
+{
+    (void)state;
+    struct rig_waiter w;
+    assert_true(engine_worker_still(rig.worker));
+    assert_int_equal(wait(&w, 3), 0);
+    assert_false(engine_worker_still(rig.worker));
+    watch_publish(stream);
+    stream_unwait(&w.waiter);
+    assert_false(engine_worker_still(rig.worker));
+    rig_run(&rig);
+    assert_true(engine_worker_still(rig.worker));
+    assert_int_equal(w.wakes, 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_rig, close_rig)
     const struct CMUnitTest tests[] = {
-        TEST(test_behind), TEST(test_append), TEST(test_beyond),         TEST(test_end),
-        TEST(test_fork),   TEST(test_unwait), TEST(test_unwait_latched), TEST(test_shuffle),
-        TEST(test_crowd),  TEST(test_limit),  TEST(test_frames),         TEST(test_detached),
+        TEST(test_behind),   TEST(test_still), TEST(test_append), TEST(test_beyond),
+        TEST(test_end),      TEST(test_fork),  TEST(test_unwait), TEST(test_unwait_latched),
+        TEST(test_shuffle),  TEST(test_crowd), TEST(test_limit),  TEST(test_frames),
+        TEST(test_detached),
     };
     return UNIT_RUN(tests);
 }
