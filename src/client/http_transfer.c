@@ -11,6 +11,7 @@
 #include "client/http_listing.h"
 #include "client/http_sentence.h"
 
+#include <sys/socket.h>
 #include <time.h>
 
 #define RECEIVE_BYTES 32768L /* of a piece */
@@ -218,6 +219,14 @@ static CURLcode set_request(struct http_transfer *t)
     return code;
 }
 
+/* A program that starts another one does not hand its connections on. */
+static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    (void)context;
+    (void)purpose;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
 static CURLcode set_bounds(struct http_transfer *t)
 {
     CURLcode code = CURLE_OK;
@@ -231,6 +240,7 @@ static CURLcode set_bounds(struct http_transfer *t)
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_QUICK_EXIT, 1L); /* an abort does not wait for a look-up of a name */
     SET(CURLOPT_TCP_KEEPALIVE, 1L);
+    SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long)t->settings->options.connect_timeout_ms);
     SET(CURLOPT_BUFFERSIZE, RECEIVE_BYTES);
     SET(CURLOPT_HEADERFUNCTION, on_header);

@@ -11,6 +11,8 @@
 #include "unit/client/scripted.h"
 #include "unit/serve/certificate.h"
 
+#include <fcntl.h>
+
 #define OFFSET "Stream-Next-Offset: 0_7\r\n"
 #define EMPTY  "Content-Length: 0\r\n\r\n"
 
@@ -717,6 +719,31 @@ static void test_bad_texts(void **state)
     assert_string_equal(error.message, "user_agent holds control characters");
 }
 
+/* Connections are not handed on to programs that this one starts. */
+static void test_close_on_exec(void **state)
+{
+    static const struct scripted_turn turns[] = {{.answer = "HTTP/1.1 200 OK\r\n" OFFSET EMPTY}};
+    struct try try = make(CALL_HEAD);
+    unsigned found = 0;
+    struct fixture f;
+
+    (void)state;
+    setup(&f, turns, 1);
+    run(&f, &try);
+    for (int fd = 0; fd < 256; fd++) {
+        struct sockaddr_in peer = {0};
+        socklen_t len = sizeof(peer);
+
+        if (getpeername(fd, (struct sockaddr *)&peer, &len) == 0 &&
+            ntohs(peer.sin_port) == f.server.port) {
+            found++;
+            assert_true((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+        }
+    }
+    assert_int_equal(found, 1);
+    finish(&f);
+}
+
 /* The token goes with every request, and the texts are copies. */
 static void test_bearer(void **state)
 {
@@ -851,6 +878,7 @@ int main(void)
         cmocka_unit_test(test_tls_to_plain),
         cmocka_unit_test(test_end_quietly),
         cmocka_unit_test(test_bad_texts),
+        cmocka_unit_test(test_close_on_exec),
         cmocka_unit_test(test_bearer),
         cmocka_unit_test(test_new_without_memory),
         cmocka_unit_test(test_call_without_memory),
