@@ -99,18 +99,6 @@ static void begin(struct operation *op)
     }
 }
 
-static void type_is_known(struct operation *op)
-{
-    const char *type = op->call.result.info.content_type;
-
-    (void)memcpy(op->type, type, strlen(type) + 1);
-    client_type_note(op->client, op->call.name, type);
-    op->call = op->wanted;
-    op->asking = false;
-    retry_reset(&op->retry, &client_options(op->client)->retry);
-    append_with_type(op);
-}
-
 /* The append failed since its HEAD did: the words become those of the append. */
 static void fail_asking(struct operation *op)
 {
@@ -122,6 +110,26 @@ static void fail_asking(struct operation *op)
     op->asking = false;
     op->call.result = result;
     call_fail(&op->call, result.error.code, "%s", result.error.message + strlen(what) + 2);
+    op->call.result.error.outcome_unknown = op->unknown;
+}
+
+/* The HEAD went well. */
+static void type_is_known(struct operation *op)
+{
+    const char *type = op->call.result.info.content_type;
+
+    if (type[0] == '\0') {
+        call_fail(&op->call, STREAM_ERROR_FORMAT, "the server does not tell the content type");
+        fail_asking(op);
+        finish(op);
+        return;
+    }
+    memcpy(op->type, type, strlen(type) + 1);
+    client_type_note(op->client, op->call.name, type);
+    op->call = op->wanted;
+    op->asking = false;
+    retry_reset(&op->retry, &client_options(op->client)->retry);
+    append_with_type(op);
 }
 
 static bool try_again(struct operation *op)

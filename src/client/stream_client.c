@@ -165,6 +165,10 @@ static int find_type(struct stream_client *client, const char *name,
     }
     int code = stream_client_head(client, name, &info, ret_error);
 
+    if (code == STREAM_OK && info.content_type[0] == '\0') {
+        code = call_error_set(ret_error, STREAM_ERROR_FORMAT,
+                              "the server does not tell the content type of \"%.100s\"", name);
+    }
     if (code == STREAM_OK) {
         memcpy(type, info.content_type, strlen(info.content_type) + 1);
     }

@@ -1,5 +1,7 @@
 /* The calls of a client against a server that answers as a table says: what goes out, what comes
  * back, each error with its code and its sentence, and what is tried again. */
+#include "unit/base/fault.h"
+
 #include "client/stream_client.c"
 
 #include "unit/base/unit.h"
@@ -232,6 +234,98 @@ static void test_batch(void **state)
     assert_true(scripted_asked(&f.server, 6, "\r\n\r\n[{}]"));
     assert_int_equal(stream_client_append_batch(f.client, "b", messages, 1, NULL, NULL, &f.error),
                      STREAM_ERROR_NOT_FOUND);
+    finish(&f);
+}
+
+/* A server that does not tell the type of a stream leaves nothing to append by. */
+static void test_no_type(void **state)
+{
+    static const struct scripted_turn turns[] = {{.answer = "HTTP/1.1 200 OK\r\n" OFFSET EMPTY}};
+    const struct stream_message message = {"x", 1};
+    struct fixture f;
+
+    (void)state;
+    setup(&f, turns, ARRAY_COUNT(turns));
+    assert_int_equal(append(&f, NULL), STREAM_ERROR_FORMAT);
+    assert_string_equal(f.error.message,
+                        "cannot append to \"a/b\": the server does not tell the content type");
+    assert_int_equal(stream_client_append_batch(f.client, "a", &message, 1, NULL, NULL, &f.error),
+                     STREAM_ERROR_FORMAT);
+    assert_string_equal(f.error.message, "the server does not tell the content type of \"a\"");
+    assert_int_equal(scripted_count(&f.server), 2);
+    finish(&f);
+}
+
+/* Batches that no memory holds, or could hold, are not sent. */
+static void test_batch_memory(void **state)
+{
+    static const struct scripted_turn turns[] = {{.answer = OK_204}};
+    const struct stream_message huge[] = {{"x", SIZE_MAX / 2}, {"x", SIZE_MAX / 2}, {"x", 9}};
+    const struct stream_message small[] = {{"x", 1}, {NULL, 0}, {"y", 1}};
+    const struct stream_append_options bytes = {.content_type = "a/b"};
+    struct fixture f;
+
+    (void)state;
+    setup(&f, turns, ARRAY_COUNT(turns));
+    assert_int_equal(stream_client_append_batch(f.client, "a", huge, 3, &bytes, NULL, &f.error),
+                     STREAM_ERROR_MEMORY);
+    fault_countdown = 0;
+    int code = stream_client_append_batch(f.client, "a", small, 3, &bytes, NULL, &f.error);
+
+    fault_countdown = -1;
+    assert_int_equal(code, STREAM_ERROR_MEMORY);
+    assert_int_equal(scripted_count(&f.server), 0);
+    assert_int_equal(stream_client_append_batch(f.client, "a", small, 3, &bytes, NULL, &f.error),
+                     STREAM_OK);
+    assert_true(scripted_asked(&f.server, 0, "\r\n\r\nxy"));
+    finish(&f);
+}
+
+static void on_end(void *context, int code, const struct stream_info *info,
+                   const struct stream_error *error)
+{
+    unsigned *good = context;
+
+    assert_int_equal(code, STREAM_OK);
+    assert_null(error);
+    assert_string_equal(info->next_offset, "0_7");
+    (*good)++;
+}
+
+/* Each call that can be started, from an event loop of the program's own; what makes no sense is
+ * refused at once. */
+static void test_started(void **state)
+{
+    static const struct scripted_turn turns[] = {{.answer = OK_200}};
+    const struct stream_create_options create = {.ttl_seconds = -1};
+    struct pollfd polled = {.events = POLLIN};
+    struct stream_client *client;
+    struct stream_error *error;
+    unsigned good = 0;
+    struct fixture f;
+
+    (void)state;
+    setup(&f, turns, ARRAY_COUNT(turns));
+    client = f.client;
+    error = &f.error;
+    assert_int_equal(stream_client_start_create(client, "a", &create, on_end, &good, error),
+                     STREAM_ERROR_ARGUMENT);
+    assert_int_equal(stream_client_start_head(client, "", on_end, &good, error),
+                     STREAM_ERROR_ARGUMENT);
+    assert_int_equal(stream_client_start_append(client, "a", "", 0, NULL, on_end, &good, error),
+                     STREAM_ERROR_ARGUMENT);
+    assert_int_equal(stream_client_start_delete(client, "..", on_end, &good, error),
+                     STREAM_ERROR_ARGUMENT);
+    assert_int_equal(stream_client_start_create(client, "a", NULL, on_end, &good, error), 0);
+    assert_int_equal(stream_client_start_head(client, "a", on_end, &good, error), 0);
+    assert_int_equal(stream_client_start_append(client, "a", "x", 1, NULL, on_end, &good, error),
+                     0);
+    assert_int_equal(stream_client_start_delete(client, "a", on_end, &good, error), 0);
+    polled.fd = stream_client_fd(client);
+    while (good < 4) {
+        assert_int_equal(poll(&polled, 1, -1), 1);
+        stream_client_step(client);
+    }
     finish(&f);
 }
 
@@ -709,6 +803,9 @@ int main(void)
         cmocka_unit_test(test_large_append),
         cmocka_unit_test(test_type_is_found),
         cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_no_type),
+        cmocka_unit_test(test_batch_memory),
+        cmocka_unit_test(test_started),
         cmocka_unit_test(test_head_and_delete),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_wrong_answers),
