@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import http from 'node:http';
+import { pipeline } from 'node:stream';
 import { eventually, sleep } from './wait.mjs';
 
 export class Proxy {
@@ -110,7 +111,7 @@ export class Proxy {
                 res.write(`event: ${fault.event.type}\ndata: ${fault.event.data}\n\n`);
             }
             res.flushHeaders();
-            answer.pipe(res);
+            pipeline(answer, res, () => {}); // what breaks on one side breaks on the other
             return;
         }
         let body = Buffer.concat(await answer.toArray());
