@@ -32,12 +32,17 @@ static void put_expiry(struct stream_info *info, const struct stream_expiry *exp
     }
 }
 
-void engine_answer_refusal(struct call *call, int status, struct slice sentence)
+static void fail(struct call *call, int status, bool unsure, struct slice sentence)
 {
-    call_fail_status(call, status, status == 503, sentence);
-    if (status == 429 || status == 503) {
+    call_fail_status(call, status, status == 503 && !unsure, sentence);
+    if (status == 429 || (status == 503 && !unsure)) {
         call->result.error.retry_after_ms = BUSY_RETRY_MS;
     }
+}
+
+void engine_answer_refusal(struct call *call, int status, struct slice sentence)
+{
+    fail(call, status, false, sentence);
 }
 
 static void refuse(struct call *call, const struct stream_op *op)
@@ -55,7 +60,7 @@ static void refuse(struct call *call, const struct stream_op *op)
     if (r->seq_gap) {
         call->result.error.expected_seq = (int64_t)r->producer_seq_expected;
     }
-    engine_answer_refusal(call, refusal_status(op), refusal_of_op(op));
+    fail(call, refusal_status(op), r->code == ERR_UNKNOWN, refusal_of_op(op));
 }
 
 static void answer_append(struct call *call, const struct stream_op *op)

@@ -25,7 +25,7 @@
     X(CONFLICT, 409, "the request conflicts with the state of the stream")       \
     X(CLOSED, 409, "the stream is closed")                                       \
     X(FAILED, 503, "the log failed; the server accepts no writes until restart") \
-    X(UNKNOWN, 500, "the write failed and its outcome is unknown")               \
+    X(UNKNOWN, 503, "the write failed and its outcome is unknown")               \
     X(PERM, 403, "not allowed")                                                  \
     X(MISMATCH, 500, "the data directory belongs to other settings")             \
     X(TOOBIG, 413, "too large")                                                  \

@@ -3,8 +3,6 @@
 #include "cli/interrupt.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 
@@ -30,16 +28,6 @@ static void handle(int number)
     }
 }
 
-/* Opens what is closed of 0, 1 and 2, for the direction in which nobody will use it. */
-static void occupy_standard_streams(void)
-{
-    for (int fd = 0; fd <= 2; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
-            (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY); /* the lowest number: fd */
-        }
-    }
-}
-
 void interrupt_begin(void)
 {
     /* No SA_RESTART: a write that waits for a slow reader has to look at what has happened. */
@@ -47,7 +35,6 @@ void interrupt_begin(void)
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct sigaction before;
 
-    occupy_standard_streams();
     (void)sigemptyset(&action.sa_mask);
     (void)sigemptyset(&ignore.sa_mask);
     for (size_t i = 0; i < SIGNAL_COUNT; i++) {

@@ -40,16 +40,18 @@ static int end_output(void)
     return fflush(stdout) == 0 && !ferror(stdout) ? COMMAND_GOOD : COMMAND_FAILED;
 }
 
-/* Where the caller closed a standard descriptor, the next file that is opened takes its number,
- * and what is said to the operator is written into the catalog. Reading only: an answer that
- * goes nowhere is none, and its writing fails as it should. */
+/* Where the caller closed a standard descriptor, the next file that is opened takes its number, and
+ * what is said to the operator is written into the catalog. Each is opened for the direction in
+ * which nobody uses it: an answer that goes nowhere is none, and its writing fails as it should. */
 static bool hold_standard_descriptors(void)
 {
-    int fd = 0;
-    while (fd >= 0 && fd <= STDERR_FILENO) {
-        fd = open("/dev/null", O_RDONLY);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) {
+            return false;
+        }
     }
-    return fd >= 0 && close(fd) == 0;
+    return true;
 }
 
 int main(int argc, char **argv)

@@ -51,8 +51,8 @@ static bool take_content_type(struct http_head *head, struct call *call, struct 
 
     (void)slice_split(&rest, ';', &type);
     type = slice_trim(type);
-    head->is_problem = slice_equal_nocase(type, SLICE("application/problem+json"));
-    head->is_json = slice_equal_nocase(type, SLICE("application/json")) || head->is_problem;
+    head->is_json = slice_equal_nocase(type, SLICE("application/json")) ||
+                    slice_equal_nocase(type, SLICE("application/problem+json"));
     head->is_event_stream = slice_equal_nocase(type, SLICE("text/event-stream"));
     head->is_text = slice_equal_nocase(type, SLICE("text/plain"));
     return copy(call->result.info.content_type, sizeof(call->result.info.content_type), value);

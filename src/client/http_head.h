@@ -9,7 +9,6 @@ struct http_head {
     int status;
     bool whole;           /* the empty line came */
     bool is_json;         /* content type application/json or ...+json */
-    bool is_problem;      /* application/problem+json */
     bool is_event_stream; /* text/event-stream */
     bool is_text;         /* text/plain */
     bool has_retry_after;

@@ -361,8 +361,7 @@ static void finish_answer(struct http_transfer *t)
     if (status >= 300 && status <= 399 && sentence.len == 0) {
         buf_append(&sentence, SLICE("the server redirects, which is not followed"));
     }
-    call_fail_status(call, status, status == 503 && (t->head.is_problem || t->head.has_retry_after),
-                     buf_slice(&sentence));
+    call_fail_status(call, status, status == 503 && t->head.has_retry_after, buf_slice(&sentence));
     call->result.error.retry_after_ms = http_head_retry_after(&t->head, (int64_t)time(NULL));
     buf_finish(&sentence);
 }

@@ -33,7 +33,7 @@ static void refuse(struct exchange *x)
     const struct stream_result *result = &x->op.result;
     int status = refusal_status(&x->op);
 
-    tally_error(&x->worker->tally, result->code);
+    problem_note(x, result->code);
     problem_begin(x, status);
     if (result->stale_epoch) {
         reply_u64(x, SLICE("Producer-Epoch"), result->producer_epoch);

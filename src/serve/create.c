@@ -69,7 +69,7 @@ static void finish(struct exchange *x)
     if (result->code != 0) {
         int status = refusal_status(&x->op);
 
-        tally_error(&x->worker->tally, result->code);
+        problem_note(x, result->code);
         problem_begin(x, status);
         reply_closed(x, result->closed);
         problem_send(x, status, refusal_of_op(&x->op));

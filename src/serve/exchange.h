@@ -47,6 +47,7 @@ struct exchange {
     struct query query;
     struct live live;
     uint64_t retry_after;  /* seconds, for a 429 or 503; 0: one */
+    bool outcome_unknown;  /* the 503 must not invite to ask again */
     struct slice allow;    /* for a 405, when it is not what streams know; static */
     struct control *about; /* owned; what a request to the control API is about, or NULL */
     int status;            /* of the answer, once it has begun */

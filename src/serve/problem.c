@@ -97,8 +97,14 @@ void problem_answer(struct exchange *x, int status, struct slice detail)
     problem_send(x, status, detail);
 }
 
-void problem_answer_code(struct exchange *x, int code, const struct errmsg *msg)
+void problem_note(struct exchange *x, int code)
 {
     tally_error(&x->worker->tally, code);
+    x->outcome_unknown = code == ERR_UNKNOWN;
+}
+
+void problem_answer_code(struct exchange *x, int code, const struct errmsg *msg)
+{
+    problem_note(x, code);
     problem_answer(x, err_status(code), refusal_detail(code, msg));
 }

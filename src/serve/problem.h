@@ -12,6 +12,9 @@ void problem_format(struct buf *out, int status, struct slice detail);
 /* Appends the same in the control API's form. */
 void problem_format_control(struct buf *out, int status, struct slice message);
 
+/* Counts the error that is about to be answered, and remembers what of it the headers depend on. */
+void problem_note(struct exchange *x, int code);
+
 /* Begins an error answer; headers may follow, then problem_send. */
 void problem_begin(struct exchange *x, int status);
 

@@ -54,7 +54,7 @@ void reply_begin(struct exchange *x, int status, struct slice cache_control)
     if (status == 401) {
         buf_append(&w->out, SLICE("WWW-Authenticate: Bearer\r\n"));
     }
-    if (status == 429 || status == 503) {
+    if (status == 429 || (status == 503 && !x->outcome_unknown)) {
         reply_u64(x, SLICE("Retry-After"), x->retry_after > 0 ? x->retry_after : 1);
     }
 }

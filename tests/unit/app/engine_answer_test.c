@@ -84,7 +84,7 @@ static void answers_refusals(void **state)
     op.result = (struct stream_result){.code = ERR_UNKNOWN};
     call_begin(&call);
     engine_answer(&call, &op);
-    assert_int_equal(call.result.error.code, STREAM_ERROR_SERVER);
+    assert_int_equal(call.result.error.code, STREAM_ERROR_BUSY);
     assert_true(call.result.error.outcome_unknown);
 }
 

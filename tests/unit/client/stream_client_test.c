@@ -633,7 +633,7 @@ static void test_retries(void **state)
         {{.answer = "HTTP/1.1 503 No\r\n" EMPTY}, "CaDH"},
         {{.answer = "HTTP/1.1 504 No\r\n" EMPTY}, "CaDH"},
         {{.answer = "HTTP/1.1 503 No\r\nRetry-After: 0\r\n" EMPTY}, "CADH"},
-        {{.answer = "HTTP/1.1 503 No\r\nContent-Type: application/problem+json\r\n" EMPTY}, "CADH"},
+        {{.answer = "HTTP/1.1 503 No\r\nContent-Type: application/problem+json\r\n" EMPTY}, "CaDH"},
         {{.answer = "HTTP/1.1 429 No\r\n" EMPTY}, "CADH"},
         {{.end = SCRIPTED_CLOSE}, "CaDH"},
         {{.end = SCRIPTED_RESET}, "CaDH"},
