@@ -22,10 +22,12 @@ describe('the adapter', () => {
         assert.deepEqual(rig.hello.features, Object.fromEntries(wanted.map((name) => [name, true])));
     });
 
-    // The quickest of several starts: a busy machine makes them slow, and never quick.
-    test('starts within 50 ms', { skip: SANITIZER !== '' }, async () => {
+    // Of several starts the quickest, since a busy machine makes them slow, and never
+    // quick; a sanitizer has its own start.
+    test('starts within 50 ms', async () => {
+        const most = SANITIZER ? 5000 : 50;
         let best = Infinity;
-        for (let i = 0; i < 10 && best >= 50; i++) {
+        for (let i = 0; i < 20 && best >= most; i++) {
             const begun = performance.now();
             const child = spawn(ADAPTER, { stdio: ['pipe', 'pipe', 'inherit'] });
             child.stdin.write(`${JSON.stringify({ type: 'init', serverUrl: 'http://127.0.0.1:9/' })}\n`);
@@ -34,7 +36,7 @@ describe('the adapter', () => {
             child.kill();
             await once(child, 'exit');
         }
-        assert.ok(best < 50, `${best} ms`);
+        assert.ok(best < most, `${best} ms`);
     });
 
     test('answers what it cannot make sense of, and goes on', async () => {
