@@ -126,6 +126,7 @@ static void fire_second(struct client_timer *timer)
         return;
     }
     t->order[t->fired++] = 1;
+    client_timer_start(t->client, &t->timers[0], 1); /* sooner than it was */
 }
 
 static void fire_never(struct client_timer *timer)
@@ -142,7 +143,7 @@ static void start_timers(struct task *task)
     client_timer_init(&t->timers[1], fire_second);
     client_timer_init(&t->timers[2], fire_never);
     client_timer_start(t->client, &t->timers[0], 1);
-    client_timer_start(t->client, &t->timers[0], 30); /* later than it was */
+    client_timer_start(t->client, &t->timers[0], 3600000); /* later than it was */
     client_timer_start(t->client, &t->timers[1], 5);
     client_timer_start(t->client, &t->timers[2], 10);
     client_timer_stop(&t->timers[2]);

@@ -1,0 +1,143 @@
+/* One transfer without libcurl behind it: its limits of time, and what it makes of heads and bodies
+ * as libcurl would hand them over. */
+#include "client/http_transfer.c"
+
+#include "unit/base/unit.h"
+
+struct fixture {
+    struct http_settings settings;
+    struct call call;
+    struct http_transfer transfer;
+    enum call_flow flow; /* answer of on_data */
+    size_t taken;        /* bytes */
+    char host[8];
+};
+
+static enum call_flow on_data(struct call *call, struct slice bytes)
+{
+    struct fixture *f = container_of(call, struct fixture, call);
+
+    f->taken += f->flow == CALL_TAKEN ? bytes.len : 0;
+    return f->flow;
+}
+
+static void setup(struct fixture *f, enum call_verb verb)
+{
+    *f = (struct fixture){.call = {.verb = verb, .name = SLICE("a"), .on_data = on_data}};
+    stream_client_options_init(&f->settings.options);
+    f->settings.options.request_timeout_ms = 1000;
+    f->settings.options.idle_timeout_ms = 2000;
+    memcpy(f->host, "h:80", 5);
+    f->settings.base.host = f->host;
+    call_begin(&f->call);
+    http_transfer_init(&f->transfer, &f->settings, &f->call);
+}
+
+static size_t line(struct fixture *f, const char *text)
+{
+    char copy[256];
+    size_t len = strlen(text);
+
+    memcpy(copy, text, len);
+    return on_header(copy, 1, len, &f->transfer);
+}
+
+static size_t body(struct fixture *f, const char *text)
+{
+    char copy[64];
+    size_t len = strlen(text);
+
+    memcpy(copy, text, len);
+    return on_body(copy, 1, len, &f->transfer);
+}
+
+/* What is not live has a deadline, which nothing moves but a pause. */
+static void test_deadline(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    setup(&f, CALL_READ);
+    uint64_t limit = http_transfer_limit(&f.transfer);
+    uint64_t now = client_now_ms();
+
+    assert_in_range(limit, now, now + 1000);
+    assert_int_not_equal(line(&f, "HTTP/1.1 200 OK\r\n"), 0);
+    assert_int_not_equal(line(&f, "Stream-Next-Offset: 1\r\n"), 0);
+    assert_int_not_equal(line(&f, "\r\n"), 0);
+    assert_int_equal(body(&f, "hello"), 5);
+    assert_int_equal(f.taken, 5);
+    assert_int_equal(http_transfer_limit(&f.transfer), limit);
+    f.transfer.deadline_ms = client_now_ms() + 500;
+    f.flow = CALL_PAUSE;
+    assert_int_equal(body(&f, "hello"), CURL_WRITEFUNC_PAUSE);
+    assert_true(f.transfer.paused);
+    assert_int_equal(http_transfer_limit(&f.transfer), 0);
+    f.transfer.left_ms = 300; /* as if time had passed before the pause */
+    now = client_now_ms();
+    (void)http_transfer_resume(&f.transfer); /* there is nothing to go on with */
+    assert_in_range(http_transfer_limit(&f.transfer), now + 300, client_now_ms() + 300);
+    http_transfer_finish(&f.transfer);
+}
+
+/* A live answer has time from each byte on, comments and heads included. */
+static void test_silence(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    setup(&f, CALL_SSE);
+    f.transfer.heard_ms = 100;
+    assert_int_equal(http_transfer_limit(&f.transfer), 2100);
+    assert_int_not_equal(line(&f, "HTTP/1.1 200 OK\r\n"), 0);
+    assert_true(http_transfer_limit(&f.transfer) >= client_now_ms());
+    assert_int_not_equal(line(&f, "Content-Type: text/event-stream\r\n"), 0);
+    assert_int_not_equal(line(&f, "\r\n"), 0);
+    f.transfer.heard_ms = 100;
+    assert_int_equal(body(&f, ":\n"), 2);
+    assert_true(http_transfer_limit(&f.transfer) >= client_now_ms());
+    f.settings.options.idle_timeout_ms = 0;
+    assert_int_equal(http_transfer_limit(&f.transfer), 0);
+    http_transfer_finish(&f.transfer);
+    setup(&f, CALL_APPEND);
+    f.settings.options.request_timeout_ms = 0;
+    http_transfer_init(&f.transfer, &f.settings, &f.call);
+    assert_int_equal(http_transfer_limit(&f.transfer), 0);
+    http_transfer_finish(&f.transfer);
+}
+
+/* The second time that a request goes out is only for what may happen twice. */
+static void test_sent_twice(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    setup(&f, CALL_APPEND);
+    f.call.body = SLICE("x");
+    assert_int_equal(on_send(&f.transfer, NULL, NULL, 0, 0), CURL_PREREQFUNC_OK);
+    assert_int_equal(on_send(&f.transfer, NULL, NULL, 0, 0), CURL_PREREQFUNC_ABORT);
+    http_transfer_settle(&f.transfer, CURLE_ABORTED_BY_CALLBACK);
+    assert_int_equal(f.call.result.error.code, STREAM_ERROR_NETWORK);
+    assert_int_equal(f.call.result.error.outcome_unknown, 1);
+    assert_true(f.call.result.transient);
+    f.call.producer_id = "p";
+    assert_int_equal(on_send(&f.transfer, NULL, NULL, 0, 0), CURL_PREREQFUNC_OK);
+    f.call.producer_id = NULL;
+    f.settings.options.at_least_once = 1;
+    assert_int_equal(on_send(&f.transfer, NULL, NULL, 0, 0), CURL_PREREQFUNC_OK);
+    f.settings.options.at_least_once = 0;
+    f.call.body.len = 0;
+    assert_int_equal(on_send(&f.transfer, NULL, NULL, 0, 0), CURL_PREREQFUNC_OK);
+    http_transfer_finish(&f.transfer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_sent_twice),
+    };
+
+    return UNIT_RUN(tests);
+}
