@@ -299,6 +299,13 @@ static int end_page(struct stream_reader *r, struct stream_piece_view *ret_piece
         /* Nothing behind an offset: that is the tail, also where it is not said (5.6). */
         mark.up_to_date = true;
     }
+    if (r->asked.verb == CALL_LONG_POLL && r->answer.units == 0 && mark.closed) {
+        /* Some servers tell a poll of the closing and leave out the data that came with it: only
+         * what there is to read from here tells that this is the end. */
+        mark.closed = false;
+        mark.up_to_date = false;
+        r->caught_up = false;
+    }
     rc = on_mark(r, &mark, ret_piece);
     bool too_soon = !r->got_units && r->feed.elapsed_ms < READER_QUICK_MS;
 

@@ -543,6 +543,26 @@ static void test_event_lies(void **state)
     }
 }
 
+/* A poll that tells of a closing and brings nothing is not believed: a server may have left out
+ * what came with it. */
+static void test_closing_poll(void **state)
+{
+    static const struct reply last_data[] = {
+        TAIL,
+        {.offset = "0", .verb = CALL_LONG_POLL, .body = "", .next = "0", .closed = true},
+        {.offset = "0", .verb = CALL_READ, .body = "[1]", .next = "1", .closed = true},
+    };
+    static const struct reply nothing[] = {
+        TAIL,
+        {.offset = "0", .verb = CALL_LONG_POLL, .body = "", .next = "0", .closed = true},
+        {.offset = "0", .verb = CALL_READ, .body = "[]", .next = "0", .closed = true},
+    };
+
+    (void)state;
+    TOLD(last_data, "(0)^ 1(1)^. END", .live = STREAM_LONG_POLL, .unit = STREAM_MESSAGES);
+    TOLD(nothing, "(0)^ (0)^. END", .live = STREAM_LONG_POLL, .unit = STREAM_MESSAGES);
+}
+
 /* AUTO goes over to long-polls where there are no events, where they are swallowed, where they end
  * at once, and for bytes of text, which events would change. */
 static void test_auto(void **state)
@@ -920,16 +940,16 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_catch_up),      cmocka_unit_test(test_at_tail),
-        cmocka_unit_test(test_resumes),       cmocka_unit_test(test_page_lies),
-        cmocka_unit_test(test_long_poll),     cmocka_unit_test(test_events),
-        cmocka_unit_test(test_event_bytes),   cmocka_unit_test(test_event_lies),
-        cmocka_unit_test(test_auto),          cmocka_unit_test(test_brief_events),
-        cmocka_unit_test(test_failures),      cmocka_unit_test(test_poll_timeout),
-        cmocka_unit_test(test_back_pressure), cmocka_unit_test(test_abort),
-        cmocka_unit_test(test_abort_idle),    cmocka_unit_test(test_step),
-        cmocka_unit_test(test_arguments),     cmocka_unit_test(test_read_all),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_catch_up),     cmocka_unit_test(test_at_tail),
+        cmocka_unit_test(test_resumes),      cmocka_unit_test(test_page_lies),
+        cmocka_unit_test(test_long_poll),    cmocka_unit_test(test_events),
+        cmocka_unit_test(test_event_bytes),  cmocka_unit_test(test_event_lies),
+        cmocka_unit_test(test_closing_poll), cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_brief_events), cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_poll_timeout), cmocka_unit_test(test_back_pressure),
+        cmocka_unit_test(test_abort),        cmocka_unit_test(test_abort_idle),
+        cmocka_unit_test(test_step),         cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_read_all),     cmocka_unit_test(test_out_of_memory),
     };
 
     return UNIT_RUN(tests);
