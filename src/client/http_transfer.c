@@ -71,8 +71,9 @@ static void judge(struct http_transfer *t)
     int status = t->head.status;
 
     call->result.info.created = call->verb == CALL_CREATE && status == 201;
+    /* A close without a body is 204 in any case. */
     call->result.info.duplicate = call->verb == CALL_APPEND && call->producer_id != NULL &&
-                                  status == 204;
+                                  call->body.len > 0 && status == 204;
     if (status < 200 || status > 299) {
         t->body = HTTP_BODY_KEEP; /* for its sentence */
         return;
