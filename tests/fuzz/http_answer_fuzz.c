@@ -58,7 +58,7 @@ static void check_sentence(struct call *call, const struct http_head *head, stru
 
     buf_init(&sentence, CLIENT_SENTENCE_BYTES);
     http_sentence(body, head->is_json, head->is_text, &sentence);
-    call_fail_status(call, head->status, head->is_problem, buf_slice(&sentence));
+    call_fail_status(call, head->status, head->has_retry_after, buf_slice(&sentence));
     buf_finish(&sentence);
 
     struct slice message = slice_of(call->result.error.message);
