@@ -73,14 +73,15 @@ describe('--max-streams', { concurrency: true, timeout: 120_000 }, () => {
 
     test('a stream that expires makes room, whether somebody asks for it or not', async (t) => {
         const server = await serverFor(t, ['--max-streams', '2']);
-        const [kept, gone] = [await made(server), await made(server, uniqueName(), { 'Stream-TTL': '1' })];
+        // Five seconds each, so that a slow machine sees it full before, too.
+        const [kept, gone] = [await made(server), await made(server, uniqueName(), { 'Stream-TTL': '5' })];
         assert.equal((await fillStreams(server)).length, 0);
         await eventually('room', async () => (await named(server, 'next').put()).status === 201);
         assert.equal((await gone.head()).status, 404);
         assert.equal((await kept.head()).status, 200);
         // In the place of an expired stream there is room for one of its name.
         await kept.remove();
-        const short = await made(server, 'short', { 'Stream-Expires-At': new Date(Date.now() + 1000).toISOString() });
+        const short = await made(server, 'short', { 'Stream-Expires-At': new Date(Date.now() + 5_000).toISOString() });
         assert.equal((await fillStreams(server)).length, 0);
         await eventually('its turn', async () => (await short.put({ 'Stream-Closed': 'true' })).status === 201);
         assert.equal((await fillStreams(server)).length, 0);

@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Stream, TEXT, uniqueName } from './lib/http.mjs';
+import { liveReaders } from './lib/prometheus.mjs';
 import { Raw, head } from './lib/raw.mjs';
 import { serverFor } from './lib/server.mjs';
 import { Sse } from './lib/sse.mjs';
-import { eventually, rounds, sleep } from './lib/wait.mjs';
+import { eventually, rounds } from './lib/wait.mjs';
 
 // Reads one answer, or null when the connection came to an end before its first byte.
 async function answerOf(raw, method) {
@@ -226,8 +227,8 @@ describe('K13: SIGTERM', { timeout: 300_000 }, () => {
                 await sse.control();
             }
             const idle = await Raw.open(server);
-            await sleep(200);
-            await quiet.head();
+            await eventually('the polls wait and the writers write', async () => acked.length >= 50 &&
+                await liveReaders(server, 'long_poll') === polls.length);
             ending = true;
             const { code } = await server.kill('SIGTERM');
             assert.equal(code, 0, server.tail());

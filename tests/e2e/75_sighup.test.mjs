@@ -5,6 +5,7 @@ import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { Stream, TEXT, request } from './lib/http.mjs';
+import { liveReaders } from './lib/prometheus.mjs';
 import { Raw, head } from './lib/raw.mjs';
 import { serverFor, tempDir } from './lib/server.mjs';
 import { eventually, withDeadline } from './lib/wait.mjs';
@@ -106,6 +107,7 @@ describe('SIGHUP', { timeout: 300_000 }, () => {
         assert.equal((await stream('c').put()).status, 507);
         assert.equal((await stream('b').post('x'.repeat(10))).status, 507);
         const second = stream('a').poll('now');
+        await eventually('both wait', async () => await liveReaders(server, 'long_poll') === 2);
         writeFileSync(config, 'max-request-rate = 1\nmax-write-rate = 1\n');
         await reload(server, /SIGHUP: reloaded/);
         await eventually('a rate', async () => (await stream('c').head()).status === 429);

@@ -2,6 +2,7 @@
 // than a scraper, which forgives much. What promtool's lint would complain of
 // is an error here too.
 import assert from 'node:assert/strict';
+import { request } from './http.mjs';
 
 const NAME = /^[a-z][a-z0-9_]*$/;
 const LABEL = /^[a-z][a-z0-9_]*$/;
@@ -136,4 +137,10 @@ export function parseMetrics(text) {
     }
     families.forEach(checkFamily);
     return new Metrics(families);
+}
+
+// How many live readers of a mode, 'long_poll' or 'sse', the server has: a request that was sent is not one yet.
+export async function liveReaders(server, mode) {
+    const { text } = await request(server.base, 'GET', '/metrics');
+    return parseMetrics(text).value('arbe_waiters', { mode });
 }
