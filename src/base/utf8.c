@@ -89,3 +89,13 @@ size_t utf8_valid_prefix(struct slice s)
     } while (step > 0 && at < s.len);
     return at;
 }
+
+size_t utf8_control(struct slice s)
+{
+    const unsigned char *at = (const unsigned char *)s.ptr;
+
+    if (s.len > 0 && (at[0] < 0x20 || at[0] == 0x7f)) {
+        return 1;
+    }
+    return s.len > 1 && at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0 ? 2 : 0;
+}

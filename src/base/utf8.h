@@ -18,4 +18,8 @@ static inline bool utf8_valid(struct slice s)
     return utf8_valid_prefix(s) == s.len;
 }
 
+/* The length of the control character that `s` begins with, 0 when it begins with none: those of
+ * ASCII, and U+0080 to U+009F, which terminals obey as well. */
+size_t utf8_control(struct slice s);
+
 #endif

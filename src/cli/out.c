@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "cli/interrupt.h"
 
 #include <errno.h>
@@ -130,9 +131,10 @@ void out_format(struct out *o, const char *format, ...)
 void out_add_shown(struct out *o, struct slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
+        size_t control = utf8_control((struct slice){text.ptr + i, text.len - i});
 
-        out_add(o, c < 0x20 || c == 0x7f ? SLICE("?") : (struct slice){text.ptr + i, 1});
+        out_add(o, control > 0 ? SLICE("?") : (struct slice){text.ptr + i, 1});
+        i += control > 0 ? control - 1 : 0;
     }
 }
 

@@ -59,9 +59,10 @@ static void clean(char *text)
     len = utf8_valid_prefix((struct slice){text, len});
     text[len] = '\0';
     for (size_t i = 0; i < len; i++) {
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
-            text[i] = ' ';
-        }
+        size_t control = utf8_control((struct slice){text + i, len - i});
+
+        memset(text + i, ' ', control);
+        i += control > 0 ? control - 1 : 0;
     }
 }
 

@@ -110,6 +110,22 @@ static void test_multibyte_run(void **state)
         utf8_valid(SLICE("gr\xc3\xbc\xc3\x9f dich, \xe4\xb8\x96\xe7\x95\x8c \xf0\x9f\x8c\x8d!")));
 }
 
+/* What a terminal obeys: ASCII's, and those of eight bits, as UTF-8 has them. */
+static void test_control(void **state)
+{
+    (void)state;
+    assert_int_equal(utf8_control(SLICE("\x1b[31m")), 1);
+    assert_int_equal(utf8_control(SLICE("\x7f")), 1);
+    assert_int_equal(utf8_control((struct slice){"\0", 1}), 1);
+    assert_int_equal(utf8_control(SLICE("\xc2\x80")), 2);
+    assert_int_equal(utf8_control(SLICE("\xc2\x9f")), 2);
+    assert_int_equal(utf8_control(SLICE("\xc2\xa0")), 0);
+    assert_int_equal(utf8_control(SLICE("\xc3\x9f")), 0);
+    assert_int_equal(utf8_control(SLICE("\xc2")), 0);
+    assert_int_equal(utf8_control(SLICE(" ")), 0);
+    assert_int_equal(utf8_control((struct slice){NULL, 0}), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +133,7 @@ int main(void)
         cmocka_unit_test(test_finds_the_place),
         cmocka_unit_test(test_empty_is_valid),
         cmocka_unit_test(test_multibyte_run),
+        cmocka_unit_test(test_control),
     };
 
     return UNIT_RUN(tests);

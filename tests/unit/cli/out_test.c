@@ -61,7 +61,7 @@ static void write_two(struct out *o)
     out_add(o, SLICE("one\n"));
     out_end_message(o);
     out_format(o, "%d", 2);
-    out_add_shown(o, SLICE(" \x1b[31m\a\n"));
+    out_add_shown(o, SLICE(" \x1b[31m\a\n\xc2\x9bK\xc3\x9f"));
     out_add(o, SLICE("\n"));
     out_end_message(o);
     out_add(o, SLICE("not whole"));
@@ -71,7 +71,7 @@ static void write_two(struct out *o)
 static void whole_messages(void **state)
 {
     (void)state;
-    assert_written(write_two, "one\n2 ?[31m??\n");
+    assert_written(write_two, "one\n2 ?[31m???K\xc3\x9f\n");
 }
 
 static void write_after_signal(struct out *o)

@@ -115,6 +115,11 @@ static void test_messages(void **state)
     call_fail_status(&call, 400, false, SLICE("no\r\nsuch\x1b[31m thing"));
     assert_string_equal(call.result.error.message,
                         "cannot append to \"a/b\": no  such [31m thing (status 400)");
+    call_fail_status(&call, 400, false,
+                     SLICE("no\xc2\x9b"
+                           "31m thing\xc2\xa0"));
+    assert_string_equal(call.result.error.message,
+                        "cannot append to \"a/b\": no  31m thing\xc2\xa0 (status 400)");
     call.close = true;
     call.body.len = 0;
     call_fail(&call, STREAM_ERROR_NETWORK, "%s", "gone");
