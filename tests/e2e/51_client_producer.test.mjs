@@ -8,11 +8,14 @@ import { JSON_TYPE, Stream, TEXT, producer, uniqueName } from './lib/http.mjs';
 import { Producer, stopProducers } from './lib/producer.mjs';
 import { Relay } from './lib/reader.mjs';
 import { Server, serverFor } from './lib/server.mjs';
-import { randomFrom, rounds, sleep } from './lib/wait.mjs';
+import { DEADLINE_MS, randomFrom, rounds, sleep } from './lib/wait.mjs';
 
 const seed = Number(process.env.ARBE_SEED ?? Date.now() % 1000000);
 console.log(`seed ${seed}`);
 const random = randomFrom(seed);
+
+// Time for all that piled up while the server was killed: each batch may take a sync of a slow disk.
+const BACKLOG_MS = 4 * DEADLINE_MS;
 after(stopProducers); // those of a test that failed
 
 function freePort() {
@@ -63,14 +66,14 @@ describe('a producer survives', { timeout: 400_000 }, () => {
         let count = 0;
         const kills = rounds(50);
         for (let i = 0; i < kills; i++) {
-            const more = random.between(200, 4000);
+            const more = random.between(100, 1000);
             const appended = line.good(`append ${more}`);
             count += more;
             await sleep(random.below(30));
             await server.crashAndRestart();
             await appended;
         }
-        const { stored } = await line.good('flush');
+        const { stored } = await line.good('flush', BACKLOG_MS);
         assert.equal(stored, count);
         await line.end();
         assertRun((await stream.readMessages()).messages, 'p', count);
@@ -83,14 +86,14 @@ describe('a producer survives', { timeout: 400_000 }, () => {
         t.after(() => relay.stop());
         const many = [];
         for (let i = 0; i < 3; i++) {
-            const { stream, line } = await open(server, { batch: random.between(1, 50), linger: i, flight: 1 + 3 * i },
-                                                { base: relay.base });
-            many.push({ stream, line, count: 0 });
+            const batch = random.between(1, 50);
+            const { stream, line } = await open(server, { batch, linger: i, flight: 1 + 3 * i }, { base: relay.base });
+            many.push({ stream, line, batch, count: 0 });
         }
         const kills = rounds(20);
         for (let i = 0; i < kills; i++) {
             const appends = many.map((one) => {
-                const more = random.between(1, 1000);
+                const more = random.between(1, 20 * one.batch);
                 one.count += more;
                 return one.line.good(`append ${more}`);
             });
@@ -99,7 +102,7 @@ describe('a producer survives', { timeout: 400_000 }, () => {
             await Promise.all(appends);
         }
         for (const { stream, line, count } of many) {
-            const end = await line.good('close');
+            const end = await line.good('close', BACKLOG_MS);
             assert.equal(end.closed, 1);
             assert.equal(end.stored, count + 1);
             await line.end();
@@ -267,7 +270,7 @@ describe('a producer', { timeout: 120_000 }, () => {
         await missing.good('append 2');
         await missing.good('flush');
         await new Stream(server, 'missing', JSON_TYPE).remove();
-        await missing.good('append 2');
+        await missing.good('append 1');
         assert.equal((await missing.tell('flush')).code, 'NOT_FOUND');
         assert.deepEqual(missing.failure, { failed: 'NOT_FOUND', first_lost: 2, unknown: 0 });
         await missing.end();
@@ -296,7 +299,7 @@ describe('a producer', { timeout: 120_000 }, () => {
         assert.ok((await line.good('flush')).epoch > 9_000_000);
         await line.end();
         const stale = new Producer(server.base, stream.name, 'p', { epoch: 5 });
-        await stale.good('append 3');
+        await stale.good('append 1');
         const fenced = await stale.tell('flush');
         assert.equal(fenced.code, 'FENCED');
         assert.ok(fenced.current > 9_000_000);

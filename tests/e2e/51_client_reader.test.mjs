@@ -296,11 +296,11 @@ describe('answers that are not as they should be', { timeout: 120_000 }, () => {
     test('long-polls echo each cursor, and a missing one keeps the last', async (t) => {
         const stub = await stage(t, tail,
                                  page('[1]', '1', { 'Stream-Cursor': 'c1' }), page('', '1', { 'Stream-Cursor': 'c2', ...UP }, 204),
-                                 page('[2]', '2'), page('', '2', CLOSED, 204));
+                                 page('[2]', '2'), page('', '2', CLOSED, 204), page('[]', '2', CLOSED));
         const reader = await readToEnd(stub.base, 's', { live: 'long-poll', unit: 'messages' });
         assert.deepEqual(reader.messages, ['1', '2']);
         assert.deepEqual(stub.requests.map(({ query }) => `${query.live ?? ''} ${query.offset} ${query.cursor ?? ''}`),
-                         [' -1 ', 'long-poll 0 ', 'long-poll 1 c1', 'long-poll 1 c2', 'long-poll 2 c2']);
+                         [' -1 ', 'long-poll 0 ', 'long-poll 1 c1', 'long-poll 1 c2', 'long-poll 2 c2', ' 2 ']);
     });
 });
 

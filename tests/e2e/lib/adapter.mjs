@@ -5,9 +5,10 @@ import { spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { uniqueName } from './http.mjs';
+import { liveReaders } from './prometheus.mjs';
 import { Proxy } from './proxy.mjs';
 import { BIN, Server } from './server.mjs';
-import { DEADLINE_MS, withDeadline } from './wait.mjs';
+import { DEADLINE_MS, eventually, withDeadline } from './wait.mjs';
 
 export const ADAPTER = process.env.ARBE_ADAPTER ?? join(dirname(BIN), 'client-adapter');
 
@@ -145,9 +146,16 @@ export class Subject {
     // Starts a live read from `offset` and gives its promise once the server has it.
     async listen(live, offset, members) {
         const before = this.rig.proxy.seen(this.wire).filter((r) => r.query.has('live')).length;
+        const waiting = async () => await liveReaders(this.rig.server, 'long_poll') + await liveReaders(this.rig.server, 'sse');
+        if (offset === 'now') {
+            await eventually('no other reader waits', async () => await waiting() === 0);
+        }
         const reading = this.read({ live, offset, maxChunks: 1, ...members });
         reading.catch(() => {}); // told where it is awaited
         await this.rig.proxy.untilLive(this.wire, before + 1);
+        if (offset === 'now') { // what it is depends on when the server reads it, not on when the proxy does
+            await eventually('it waits', async () => await waiting() === 1);
+        }
         return { reading };
     }
 
