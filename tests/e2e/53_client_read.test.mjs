@@ -225,7 +225,7 @@ describe('live', () => {
 
             test('takes several in order', async () => {
                 const s = await rig.stream(TEXT, 'before');
-                const { reading } = await s.listen(live, s.offsets[0], { maxChunks: undefined, timeoutMs: 1500 });
+                const { reading } = await s.listen(live, s.offsets[0], { maxChunks: undefined, timeoutMs: 3000 });
                 for (const c of 'ABC') {
                     await append(s, TEXT, c);
                 }
@@ -257,7 +257,7 @@ describe('live', () => {
 
             test('without news it ends at its time, up to date', async () => {
                 const s = await rig.stream(TEXT, 'x');
-                const answer = await s.reads('', { live, offset: s.offsets[0], timeoutMs: 700 });
+                const answer = await s.reads('', { live, offset: s.offsets[0], timeoutMs: 2000 });
                 assert.deepEqual([answer.chunks, answer.upToDate, answer.offset], [[], true, s.offsets[0]]);
             });
 

@@ -159,6 +159,7 @@ describe('logs: requests', { timeout: 300_000 }, () => {
         const sse = await Sse.open(stream, '-1');
         await sse.data();
         await sse.control();
+        await eventually('the line of the PUT', () => requests(jsonLines(server.log)).length > 0);
         assert.equal(requests(jsonLines(server.log)).length, 1, 'the PUT');
         await stream.append('second');
         await sse.data();
