@@ -194,9 +194,13 @@ static int begin(struct stream_reader *r, const struct call_result *result)
     return NOTHING;
 }
 
-/* Whether the next offset can be true: it never goes back, and it moves if something came. */
+/* Whether the next offset can be true: it never goes back, it moves if something came, and it is a
+ * place: who asked from "now" again would miss what came meanwhile. */
 static const char *offset_lie(const struct stream_reader *r, const char *next)
 {
+    if (strcmp(next, "now") == 0) {
+        return "the answer's next offset is \"now\", which is no place in the stream";
+    }
     if (r->answer.units > 0 && strcmp(next, r->offset) == 0) {
         return "the answer has data, but its next offset is the one that was asked for";
     }

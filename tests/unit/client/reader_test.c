@@ -370,6 +370,7 @@ static void test_page_lies(void **state)
         {{.offset = "-1", .verb = CALL_READ, .body = "{\"a\":1}", .next = "3"}},
         {{.offset = "-1", .verb = CALL_READ, .body = "[1,]", .next = "3"}},
         {{.offset = "-1", .verb = CALL_READ, .body = "[1]", .next = "-1"}},
+        {{.offset = "-1", .verb = CALL_READ, .body = "[1]", .next = "now"}},
     };
     static const struct reply back[] = {
         {.offset = "-1", .verb = CALL_READ, .body = "[1]", .next = "5"},
@@ -519,6 +520,7 @@ static void test_event_lies(void **state)
                 "4444444444444444444444444444444444444444444444444444444444444444444444444444444444"
                 "\""),
         CONTROL("\"streamNextOffset\":\"-5\""),
+        CONTROL("\"streamNextOffset\":\"now\""),
         DATA("[1]") CONTROL("\"streamNextOffset\":\"0\""),
         DATA("[1"),
         DATA("[1] 2"),
