@@ -93,6 +93,7 @@ describe('SIGHUP', { timeout: 300_000 }, () => {
         await stream('a').create({}, 'x');
         assert.equal((await stream('b').put()).status, 507);
         const reading = stream('a').poll('now');
+        await eventually('it waits', async () => await liveReaders(server, 'long_poll') === 1);
         const crowded = () => eventually('the cap', async () => {
             const raw = await Raw.open(server);
             raw.send(head('GET', '/v1/stream/a?live=sse&offset=now'));
