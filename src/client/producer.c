@@ -153,7 +153,6 @@ static void pump(struct stream_producer *p)
     int64_t wait_ms;
 
     (void)pthread_mutex_lock(&p->lock);
-    p->pump_posted = false; /* what is added from here on posts it again */
     bool failed = p->pipeline.state == PIPELINE_FAILED;
     (void)pthread_mutex_unlock(&p->lock);
     if (failed) {
@@ -169,7 +168,13 @@ static void pump(struct stream_producer *p)
 
 static void run_pump(struct task *task)
 {
-    pump(container_of(task, struct stream_producer, pump));
+    struct stream_producer *p = container_of(task, struct stream_producer, pump);
+
+    /* Here and nowhere else: a task that is on its way must not be posted again. */
+    (void)pthread_mutex_lock(&p->lock);
+    p->pump_posted = false; /* what is added from here on posts it again */
+    (void)pthread_mutex_unlock(&p->lock);
+    pump(p);
 }
 
 static void on_answer(struct call *call)
