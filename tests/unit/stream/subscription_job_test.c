@@ -3,20 +3,6 @@
 
 #include "unit/stream/subscription_rig.h"
 
-static int open_rig(void **state)
-{
-    (void)state;
-    sub_open();
-    return 0;
-}
-
-static int close_rig(void **state)
-{
-    (void)state;
-    sub_close();
-    return 0;
-}
-
 /* One append wakes very many: their batches go to the log a bounded number at a time, and a request
  * does not wait behind all of them. */
 static void test_notes_max(void **state)
@@ -90,8 +76,6 @@ static void test_refused(void **state)
     assert_true(list_empty(&subs->garbage));
     assert_true(list_empty(&subs->burning));
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 int main(void)
 {

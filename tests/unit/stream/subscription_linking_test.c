@@ -3,20 +3,6 @@
 
 #include "unit/stream/subscription_rig.h"
 
-static int open_rig(void **state)
-{
-    (void)state;
-    sub_open();
-    return 0;
-}
-
-static int close_rig(void **state)
-{
-    (void)state;
-    sub_close();
-    return 0;
-}
-
 static void check_prefix(const char *pattern, const char *prefix)
 {
     struct subscription sub = {.def = {.pattern = slice_of(pattern)}};
@@ -131,8 +117,6 @@ static void test_undone(void **state)
     assert_int_equal(sub_put("s", HOOK("a/*", "")), 201);
     assert_int_equal(find("s")->link_count, 1);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 int main(void)
 {

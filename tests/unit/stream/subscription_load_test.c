@@ -5,20 +5,6 @@
 
 #include "unit/stream/subscription_rig.h"
 
-static int open_rig(void **state)
-{
-    (void)state;
-    sub_open();
-    return 0;
-}
-
-static int close_rig(void **state)
-{
-    (void)state;
-    sub_close();
-    return 0;
-}
-
 /* A definition is as it was, also where a checkpoint took it out of the log. */
 static void test_definition(void **state)
 {
@@ -304,8 +290,6 @@ static void test_damage(void **state)
     buf_finish(&batch);
     sub_attach();
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 int main(void)
 {

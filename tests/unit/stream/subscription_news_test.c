@@ -4,20 +4,6 @@
 
 #include "unit/stream/subscription_rig.h"
 
-static int open_rig(void **state)
-{
-    (void)state;
-    sub_open();
-    return 0;
-}
-
-static int close_rig(void **state)
-{
-    (void)state;
-    sub_close();
-    return 0;
-}
-
 /* Several growths of a stream are one piece of news; of two streams of a name the newer counts. */
 static void test_put_together(void **state)
 {
@@ -169,8 +155,6 @@ static void test_full(void **state)
     assert_int_equal(call_count, 1);
     assert_int_equal(find("s")->link_count, 2);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 int main(void)
 {

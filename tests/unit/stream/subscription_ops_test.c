@@ -4,20 +4,6 @@
 
 #include "unit/stream/subscription_rig.h"
 
-static int open_rig(void **state)
-{
-    (void)state;
-    sub_open();
-    return 0;
-}
-
-static int close_rig(void **state)
-{
-    (void)state;
-    sub_close();
-    return 0;
-}
-
 #define CLAIM_ONE "{\"worker\":\"one\"}"
 
 static void open_pull(void)
@@ -479,8 +465,6 @@ static void test_stopping(void **state)
     assert_int_equal(find_link("s", "events/a")->acked, 2);
     assert_int_equal(call_count, 1);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 int main(void)
 {

@@ -87,13 +87,15 @@ static inline void sub_attach(void)
     sub_run();
 }
 
-static inline void sub_open(void)
+static inline int open_rig(void **state)
 {
+    (void)state;
     rig_open(&rig);
     call_count = 0;
     sender_waits = false;
     troubles = 0;
     sub_attach();
+    return 0;
 }
 
 /* Answers the webhook at `index`, and takes it off the list. Nothing runs. */
@@ -124,11 +126,15 @@ static inline void sub_detach(void)
     subs = NULL;
 }
 
-static inline void sub_close(void)
+static inline int close_rig(void **state)
 {
+    (void)state;
     sub_detach();
     rig_close(&rig);
+    return 0;
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 /* The server dies and comes back: what was at the sender is lost without an answer, and nothing
  * that is in memory only survives. */

@@ -3,20 +3,6 @@
 
 #include "unit/stream/subscription_rig.h"
 
-static int open_rig(void **state)
-{
-    (void)state;
-    sub_open();
-    return 0;
-}
-
-static int close_rig(void **state)
-{
-    (void)state;
-    sub_close();
-    return 0;
-}
-
 /* A receiver that hangs gets the next wake while the last one hangs, but no more than that: then
  * the newest waits, and its lease does not run. */
 static void test_hanging(void **state)
@@ -247,8 +233,6 @@ static void test_waits_at_sender(void **state)
     sub_sleep(1);
     assert_int_equal(find("s")->state.generation, 3);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 int main(void)
 {

@@ -3,20 +3,6 @@
 
 #include "unit/stream/subscription_rig.h"
 
-static int open_rig(void **state)
-{
-    (void)state;
-    sub_open();
-    return 0;
-}
-
-static int close_rig(void **state)
-{
-    (void)state;
-    sub_close();
-    return 0;
-}
-
 /* An append to a stream that matches is told to the webhook, and "done" acknowledges it. */
 static void test_webhook(void **state)
 {
@@ -545,17 +531,17 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_webhook, open_rig, close_rig),
-        cmocka_unit_test_setup_teardown(test_trap_1_late_done, open_rig, close_rig),
-        cmocka_unit_test_setup_teardown(test_trap_2_cursor_back, open_rig, close_rig),
-        cmocka_unit_test_setup_teardown(test_trap_3_deleted_in_flight, open_rig, close_rig),
-        cmocka_unit_test_setup_teardown(test_trap_4_retry_and_lease, open_rig, close_rig),
-        cmocka_unit_test_setup_teardown(test_trap_5_shapes, open_rig, close_rig),
-        cmocka_unit_test_setup_teardown(test_trap_6_token_of_pull_wake, open_rig, close_rig),
-        cmocka_unit_test_setup_teardown(test_trap_7_wake_stream, open_rig, close_rig),
-        cmocka_unit_test_setup_teardown(test_trap_8_recreated_stream, open_rig, close_rig),
-        cmocka_unit_test_setup_teardown(test_trap_9_empty_stream, open_rig, close_rig),
-        cmocka_unit_test_setup_teardown(test_trap_10_many_subscriptions, open_rig, close_rig),
+        TEST(test_webhook),
+        TEST(test_trap_1_late_done),
+        TEST(test_trap_2_cursor_back),
+        TEST(test_trap_3_deleted_in_flight),
+        TEST(test_trap_4_retry_and_lease),
+        TEST(test_trap_5_shapes),
+        TEST(test_trap_6_token_of_pull_wake),
+        TEST(test_trap_7_wake_stream),
+        TEST(test_trap_8_recreated_stream),
+        TEST(test_trap_9_empty_stream),
+        TEST(test_trap_10_many_subscriptions),
         cmocka_unit_test(test_threads),
     };
     return UNIT_RUN(tests);
