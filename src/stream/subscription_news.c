@@ -444,8 +444,10 @@ static void drop_unseen(struct subscriptions *s, struct subscription *sub)
 static void walk_ended(struct subscriptions *s)
 {
     s->walk.active = false;
+    if (s->walk.code < 0 || s->walk.end.more) {
+        walk_begin(s); /* cut short: what lies behind was not looked at */
+    }
     if (s->walk.code < 0) {
-        walk_begin(s);
         job_hold(s);
     }
     if (s->walk.incomplete) {

@@ -67,6 +67,32 @@ static void test_many_pages(void **state)
     news_observe(subs);
 }
 
+/* A listing that the end of the server cuts short says nothing about what lies behind: those links
+ * keep their cursors, also where a last change takes old notes along. */
+static void test_cut_short(void **state)
+{
+    (void)state;
+    char name[32];
+    for (unsigned i = 0; i < WALK_PAGE; i++) {
+        (void)snprintf(name, sizeof(name), "events/%04u", i);
+        assert_int_equal(rig_put(&rig, name, JSON, ""), 0);
+    }
+    make("events/last", "[1]");
+    assert_int_equal(sub_put("s", HOOK("events/*", "")), 201);
+    say("events/0000", "[1]");
+    start(subs);
+    subs->walk.active = true;
+    list_page(subs);
+    assert_true(subs->walk.end.more);
+    subscriptions_stop(subs);
+    walk_paged(&subs->walk.task);
+    call_answer(0, 200, "{\"done\":true}");
+    sub_crash(false);
+    assert_int_equal(find_link("s", "events/last")->acked, 2);
+    assert_int_equal(find_link("s", "events/0000")->acked, 2);
+    assert_int_equal(call_count, 0);
+}
+
 /* A stream that went after the listing found it, and before that was told, stays gone; also when
  * another one of its name has come, which nothing was appended to. */
 static void test_gone_while_listed(void **state)
@@ -159,10 +185,10 @@ static void test_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_put_together),  TEST(test_no_room),
-        TEST(test_many_pages),    TEST(test_gone_while_listed),
-        TEST(test_while_linking), TEST(test_old_news),
-        TEST(test_full),
+        TEST(test_put_together),      TEST(test_no_room),
+        TEST(test_many_pages),        TEST(test_cut_short),
+        TEST(test_gone_while_listed), TEST(test_while_linking),
+        TEST(test_old_news),          TEST(test_full),
     };
     return UNIT_RUN(tests);
 }
