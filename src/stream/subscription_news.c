@@ -235,7 +235,8 @@ static void tell(struct subscriptions *s, struct subscription *sub, const struct
     }
     bool linked = l && !l->dropped;
     if (n->dropped) {
-        if (linked) {
+        /* A link by name that waits for its stream was made when the one before was gone. */
+        if (linked && l->stream != 0) {
             drop_link(s, l);
         }
         return;

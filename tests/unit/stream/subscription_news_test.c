@@ -163,6 +163,24 @@ static void test_old_news(void **state)
     assert_non_null(find_link("s", "events/a"));
 }
 
+/* A stream is deleted, its name is linked, and only then it is told that the stream went: the link
+ * is for the next one. */
+static void test_late_deletion(void **state)
+{
+    (void)state;
+    assert_int_equal(sub_put("s", HOOK("events/*", ",\"streams\":[\"later\"]")), 201);
+    on_dropped(subs, SLICE("later"), 1);
+    sub_run();
+    assert_non_null(find_link("s", "later"));
+    make("later", "[1]");
+    assert_true(find_link("s", "later")->is_explicit);
+    assert_int_equal(find_link("s", "later")->acked, 0);
+    assert_int_equal(call_count, 1);
+    assert_int_equal(rig_delete(&rig, "later"), 0);
+    sub_run();
+    assert_null(find_link("s", "later"));
+}
+
 /* A subscription that follows as many streams as one may is not woken for more; the operator is
  * told once, and each is counted. */
 static void test_full(void **state)
@@ -185,10 +203,9 @@ static void test_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_put_together),      TEST(test_no_room),
-        TEST(test_many_pages),        TEST(test_cut_short),
-        TEST(test_gone_while_listed), TEST(test_while_linking),
-        TEST(test_old_news),          TEST(test_full),
+        TEST(test_put_together), TEST(test_no_room),           TEST(test_many_pages),
+        TEST(test_cut_short),    TEST(test_gone_while_listed), TEST(test_while_linking),
+        TEST(test_old_news),     TEST(test_late_deletion),     TEST(test_full),
     };
     return UNIT_RUN(tests);
 }
