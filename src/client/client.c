@@ -3,8 +3,10 @@
  * otherwise in struct stream_client belongs to this thread.
  *
  * The pipe: whoever wants the thread to look sets `waking`, and writes a byte only when it was not
- * set yet. The thread empties the pipe, clears `waking`, and looks after that, so that nothing is
- * missed. Both steps are safe in signal handlers, which is how an abort comes in. */
+ * set yet. The thread takes the byte out, clears `waking`, and looks after that, so that nothing is
+ * missed. Without a byte it does not clear: somebody stands between the two steps, and a byte that
+ * comes while `waking` is clear would be left in the pipe and turn the thread for nothing. Both
+ * steps are safe in signal handlers, which is how an abort comes in. */
 #include "client/client.h"
 
 #include "base/limits.h"
@@ -39,7 +41,7 @@ struct stream_client {
     uint64_t dice;
 
     int wake[2];            /* the pipe; the reading end is the thread's */
-    atomic_bool waking;     /* any thread, signal handlers: there is a byte in it */
+    atomic_bool waking;     /* any thread, signal handlers: a byte is in it, or on its way */
     atomic_bool aborted;    /* likewise: by stream_client_abort */
     atomic_bool abort_news; /* likewise: look at the parties */
     atomic_bool stopping;   /* by stream_client_free */
@@ -83,12 +85,16 @@ static void wake(struct stream_client *c)
     errno = saved;
 }
 
-static void empty_pipe(int fd)
+/* Whether there was anything in it. */
+static bool empty_pipe(int fd)
 {
     char bytes[64];
+    bool found = false;
 
     while (read(fd, bytes, sizeof(bytes)) > 0) {
+        found = true;
     }
+    return found;
 }
 
 static int open_pipe(int fds[2])
@@ -265,7 +271,7 @@ void client_ready_drop(struct stream_client *c)
     (void)pthread_mutex_lock(&c->mutex);
     assert(c->ready_count > 0);
     if (--c->ready_count == 0 && c->ready[0] >= 0) {
-        empty_pipe(c->ready[0]);
+        (void)empty_pipe(c->ready[0]);
     }
     (void)pthread_mutex_unlock(&c->mutex);
 }
@@ -478,8 +484,7 @@ static void *run(void *context)
 
     for (;;) {
         c->transport->ops->wait(c->transport, c->wake[0], timeout_ms);
-        if (atomic_load(&c->waking)) {
-            empty_pipe(c->wake[0]);
+        if (atomic_load(&c->waking) && empty_pipe(c->wake[0])) {
             atomic_store(&c->waking, false);
         }
         run_tasks(c);

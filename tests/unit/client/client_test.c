@@ -2,26 +2,83 @@
  * abort, also from a signal handler, the descriptor for event loops, and what is remembered. */
 #include "unit/base/fault.h"
 
-#include "client/client.c"
-
-#include "unit/base/unit.h"
-
 #include <poll.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+/* Run once, at the places that their names say. */
+static void (*before_next_write)(void);
+static void (*after_next_read)(void);
+
+static void run_once(void (**hook)(void))
+{
+    void (*run_it)(void) = *hook;
+
+    if (run_it != NULL) {
+        *hook = NULL;
+        run_it();
+    }
+}
+
+static ssize_t hooked_write(int fd, const void *bytes, size_t len)
+{
+    run_once(&before_next_write);
+    return write(fd, bytes, len);
+}
+
+static ssize_t hooked_read(int fd, void *bytes, size_t size)
+{
+    ssize_t n = read(fd, bytes, size);
+
+    run_once(&after_next_read);
+    return n;
+}
+
+#define write hooked_write
+#define read  hooked_read
+#include "client/client.c"
+#undef write
+#undef read
+
+#include "unit/base/unit.h"
 
 /* A transport that only waits. */
 struct idle {
     struct transport base;
     bool destroyed;
+    int nudge; /* an eventfd that ends a wait as the network would; -1: none */
+
+    pthread_mutex_t mutex; /* guards what follows */
+    pthread_cond_t waits;
+    unsigned turns;   /* how often the thread has come to wait */
+    bool finds_order; /* the last time there was an order in the pipe already */
 };
+
+static bool readable(int fd)
+{
+    struct pollfd polled = {.fd = fd, .events = POLLIN};
+
+    return poll(&polled, 1, 0) == 1;
+}
 
 static void idle_wait(struct transport *t, int wake_fd, int timeout_ms)
 {
-    struct pollfd polled = {.fd = wake_fd, .events = POLLIN};
+    struct idle *idle = container_of(t, struct idle, base);
+    struct pollfd polled[] = {{.fd = wake_fd, .events = POLLIN},
+                              {.fd = idle->nudge, .events = POLLIN}};
+    eventfd_t value;
 
-    (void)t;
-    (void)poll(&polled, 1, timeout_ms);
+    (void)pthread_mutex_lock(&idle->mutex);
+    idle->turns++;
+    idle->finds_order = readable(wake_fd);
+    (void)pthread_cond_broadcast(&idle->waits);
+    (void)pthread_mutex_unlock(&idle->mutex);
+    (void)poll(polled, ARRAY_COUNT(polled), timeout_ms);
+    if (polled[1].revents != 0) {
+        (void)eventfd_read(idle->nudge, &value);
+    }
 }
 
 static void idle_destroy(struct transport *t)
@@ -31,6 +88,13 @@ static void idle_destroy(struct transport *t)
 
 static const struct transport_ops idle_ops = {.wait = idle_wait, .destroy = idle_destroy};
 
+#define IDLE                                                                         \
+    (struct idle)                                                                    \
+    {                                                                                \
+        .base = {.ops = &idle_ops}, .nudge = -1, .mutex = PTHREAD_MUTEX_INITIALIZER, \
+        .waits = PTHREAD_COND_INITIALIZER,                                           \
+    }
+
 struct fixture {
     struct idle idle;
     struct stream_client *client;
@@ -38,7 +102,9 @@ struct fixture {
 
 static void setup(struct fixture *f)
 {
-    *f = (struct fixture){.idle = {.base = {.ops = &idle_ops}}};
+    *f = (struct fixture){.idle = IDLE};
+    f->idle.nudge = eventfd(0, EFD_CLOEXEC);
+    assert_true(f->idle.nudge >= 0);
     assert_int_equal(client_new(&f->idle.base, NULL, &f->client, NULL), STREAM_OK);
     assert_ptr_equal(client_transport(f->client), &f->idle.base);
 }
@@ -47,6 +113,7 @@ static void finish(struct fixture *f)
 {
     stream_client_free(f->client);
     assert_true(f->idle.destroyed);
+    assert_int_equal(close(f->idle.nudge), 0);
 }
 
 /* ---------------------------------------------------------------------------------------- tasks */
@@ -84,6 +151,89 @@ static void test_tasks(void **state)
     for (unsigned i = 0; i < 100; i++) {
         assert_int_equal(tasks[i].turn, i);
     }
+    finish(&f);
+}
+
+/* --------------------------------------------------------------------------------------- orders */
+
+static struct fixture *hooked; /* what the hooks below act upon */
+static struct counted *other;
+
+/* Waits until the thread has come to wait so many times. */
+static void await_turns(struct idle *idle, unsigned turns)
+{
+    (void)pthread_mutex_lock(&idle->mutex);
+    while (idle->turns < turns) {
+        (void)pthread_cond_wait(&idle->waits, &idle->mutex);
+    }
+    (void)pthread_mutex_unlock(&idle->mutex);
+}
+
+/* The thread has come to wait so many times and no more, and only a new order ends that. */
+static void expect_rest(struct fixture *f, unsigned turns)
+{
+    await_turns(&f->idle, turns);
+    (void)pthread_mutex_lock(&f->idle.mutex);
+    assert_int_equal(f->idle.turns, turns);
+    assert_false(f->idle.finds_order);
+    assert_false(atomic_load(&f->client->waking));
+    (void)pthread_mutex_unlock(&f->idle.mutex);
+}
+
+static void turn_by_network(void)
+{
+    assert_int_equal(eventfd_write(hooked->idle.nudge, 1), 0);
+    await_turns(&hooked->idle, 2);
+}
+
+/* The network gives the thread a turn while somebody has said that there is an order and has not
+ * put it into the pipe yet. It is taken out all the same: one that stays would end each wait at
+ * once. */
+static void test_order_comes_late(void **state)
+{
+    unsigned next = 0;
+    struct counted task = {.task = {.run = count}, .next = &next};
+    struct fixture f;
+
+    (void)state;
+    setup(&f);
+    await_turns(&f.idle, 1);
+    hooked = &f;
+    before_next_write = turn_by_network;
+    client_post(f.client, &task.task);
+    expect_rest(&f, 3); /* one turn by the network, one by the order */
+    client_run(f.client, &task.task);
+    expect_rest(&f, 4);
+    assert_int_equal(next, 2);
+    finish(&f);
+}
+
+static void post_other(void)
+{
+    client_post(hooked->client, &other->task);
+}
+
+/* An order that comes when the one before it was just taken out is carried out in the same turn,
+ * and the next one finds the thread ready. */
+static void test_order_comes_between(void **state)
+{
+    unsigned next = 0;
+    struct counted first = {.task = {.run = count}, .next = &next};
+    struct counted second = first;
+    struct fixture f;
+
+    (void)state;
+    setup(&f);
+    await_turns(&f.idle, 1);
+    hooked = &f;
+    other = &second;
+    after_next_read = post_other;
+    client_post(f.client, &first.task);
+    expect_rest(&f, 2);
+    assert_int_equal(next, 2);
+    assert_int_equal(second.turn, 1);
+    client_run(f.client, &first.task);
+    expect_rest(&f, 3);
     finish(&f);
 }
 
@@ -312,13 +462,6 @@ static void test_signal(void **state)
 
 /* --------------------------------------------------------------------------- for event loops */
 
-static bool readable(int fd)
-{
-    struct pollfd polled = {.fd = fd, .events = POLLIN};
-
-    return poll(&polled, 1, 0) == 1;
-}
-
 /* The descriptor is readable as long as there is a reason, whenever it was asked for. */
 static void test_ready(void **state)
 {
@@ -423,7 +566,7 @@ static void test_options(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        struct idle idle = {.base = {.ops = &idle_ops}};
+        struct idle idle = IDLE;
 
         stream_client_options_init(&options);
         *cases[i].option = cases[i].value;
@@ -449,7 +592,7 @@ static void test_options(void **state)
 /* Without memory, or without descriptors, there is no client. */
 static void test_no_memory(void **state)
 {
-    struct idle idle = {.base = {.ops = &idle_ops}};
+    struct idle idle = IDLE;
     struct stream_client *client;
     struct stream_error error;
 
@@ -463,7 +606,7 @@ static void test_no_memory(void **state)
 /* Nor without descriptors; a program that has none left when it asks for one is told so. */
 static void test_no_descriptors(void **state)
 {
-    struct idle idle = {.base = {.ops = &idle_ops}};
+    struct idle idle = IDLE;
     struct rlimit before;
     struct stream_client *client;
     struct stream_error error;
@@ -519,12 +662,20 @@ static void test_dice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tasks),          cmocka_unit_test(test_timers),
-        cmocka_unit_test(test_party_abort),    cmocka_unit_test(test_client_abort),
-        cmocka_unit_test(test_signal),         cmocka_unit_test(test_ready),
-        cmocka_unit_test(test_finish_at_free), cmocka_unit_test(test_types),
-        cmocka_unit_test(test_options),        cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_no_descriptors), cmocka_unit_test(test_started),
+        cmocka_unit_test(test_tasks),
+        cmocka_unit_test(test_order_comes_late),
+        cmocka_unit_test(test_order_comes_between),
+        cmocka_unit_test(test_timers),
+        cmocka_unit_test(test_party_abort),
+        cmocka_unit_test(test_client_abort),
+        cmocka_unit_test(test_signal),
+        cmocka_unit_test(test_ready),
+        cmocka_unit_test(test_finish_at_free),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_descriptors),
+        cmocka_unit_test(test_started),
         cmocka_unit_test(test_dice),
     };
 
