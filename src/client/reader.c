@@ -281,6 +281,23 @@ static int take(struct stream_reader *r, struct stream_piece_view *ret_piece)
 
 /* ---------------------------------------------------------------------------- an answer ends */
 
+/* A poll tells of the closing and brings nothing. Some servers leave out the data that came with
+ * it, and may give the offset behind those: only what there is to read from where the reader stands
+ * tells that this is the end. NOTHING, or an error. */
+static int doubt_closing(struct stream_reader *r, struct answer_mark *mark)
+{
+    const char *lie = offset_lie(r, mark->next_offset);
+
+    if (lie != NULL) {
+        return fail(r, STREAM_ERROR_FORMAT, lie);
+    }
+    memcpy(mark->next_offset, r->offset, sizeof(r->offset));
+    mark->closed = false;
+    mark->up_to_date = false;
+    r->caught_up = false;
+    return NOTHING;
+}
+
 static int end_page(struct stream_reader *r, struct stream_piece_view *ret_piece)
 {
     const struct call_result *result = &r->feed.result;
@@ -292,9 +309,8 @@ static int end_page(struct stream_reader *r, struct stream_piece_view *ret_piece
     if (rc != NOTHING) {
         return rc;
     }
-    rc = answer_end_page(&r->answer, &msg);
-    if (rc < 0) {
-        return fail_format(r, rc, &msg);
+    if (answer_end_page(&r->answer, &msg) < 0) {
+        return fail(r, STREAM_ERROR_FORMAT, msg.text);
     }
     memcpy(mark.next_offset, result->info.next_offset, sizeof(mark.next_offset));
     memcpy(mark.cursor, result->info.cursor, sizeof(mark.cursor));
@@ -304,13 +320,11 @@ static int end_page(struct stream_reader *r, struct stream_piece_view *ret_piece
         mark.up_to_date = true;
     }
     if (r->asked.verb == CALL_LONG_POLL && r->answer.units == 0 && mark.closed) {
-        /* Some servers tell a poll of the closing and leave out the data that came with it: only
-         * what there is to read from here tells that this is the end. */
-        mark.closed = false;
-        mark.up_to_date = false;
-        r->caught_up = false;
+        rc = doubt_closing(r, &mark);
     }
-    rc = on_mark(r, &mark, ret_piece);
+    if (rc == NOTHING) {
+        rc = on_mark(r, &mark, ret_piece);
+    }
     bool too_soon = !r->got_units && r->feed.elapsed_ms < READER_QUICK_MS;
 
     r->quick = too_soon ? r->quick + 1 : 0;

@@ -546,7 +546,7 @@ static void test_event_lies(void **state)
 }
 
 /* A poll that tells of a closing and brings nothing is not believed: a server may have left out
- * what came with it. */
+ * what came with it, whatever offset it gives. */
 static void test_closing_poll(void **state)
 {
     static const struct reply last_data[] = {
@@ -559,10 +559,28 @@ static void test_closing_poll(void **state)
         {.offset = "0", .verb = CALL_LONG_POLL, .body = "", .next = "0", .closed = true},
         {.offset = "0", .verb = CALL_READ, .body = "[]", .next = "0", .closed = true},
     };
+    static const struct reply behind_data[] = {
+        TAIL,
+        {.offset = "0", .verb = CALL_LONG_POLL, .body = "", .next = "1", .closed = true},
+        {.offset = "0", .verb = CALL_READ, .body = "[1]", .next = "1", .closed = true},
+    };
+    static const struct reply behind_cut[] = {
+        TAIL,
+        {.offset = "0", .verb = CALL_LONG_POLL, .body = "[1,2", .next = "2", .how = BREAKS},
+        {.offset = "0", .verb = CALL_LONG_POLL, .body = "", .next = "2", .closed = true},
+        {.offset = "0", .verb = CALL_READ, .body = "[1,2]", .next = "2", .closed = true},
+    };
+    static const struct reply back[] = {
+        {.offset = "-1", .verb = CALL_READ, .body = "[1]", .next = "5", .up_to_date = true},
+        {.offset = "5", .verb = CALL_LONG_POLL, .body = "", .next = "3", .closed = true},
+    };
 
     (void)state;
     TOLD(last_data, "(0)^ 1(1)^. END", .live = STREAM_LONG_POLL, .unit = STREAM_MESSAGES);
     TOLD(nothing, "(0)^ (0)^. END", .live = STREAM_LONG_POLL, .unit = STREAM_MESSAGES);
+    TOLD(behind_data, "(0)^ 1(1)^. END", .live = STREAM_LONG_POLL, .unit = STREAM_MESSAGES);
+    TOLD(behind_cut, "(0)^ 1 2(2)^. END", .live = STREAM_LONG_POLL, .unit = STREAM_MESSAGES);
+    TOLD(back, "1(5)^ FORMAT", .live = STREAM_LONG_POLL, .unit = STREAM_MESSAGES);
 }
 
 /* AUTO goes over to long-polls where there are no events, where they are swallowed, where they end
