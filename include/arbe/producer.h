@@ -2,9 +2,10 @@
  * exactly once and in the order in which it was given, whatever breaks meanwhile, the server's end
  * included (PROTOCOL.md 5.2.1).
  *
- * Failures that pass are tried again as the client's options say. When its retries are used up,
- * the call that waits gives the error and nothing is dropped: the next call goes on from there.
- * Other failures are for good: fenced, refused, aborted, the stream closed or gone.
+ * Failures that pass are tried again as the client's options say. When its retries are used up, or
+ * an answer did not come within request_timeout_ms, the call that waits gives the error and nothing
+ * is dropped: the next call goes on from there, with the same batches and numbers. Other failures
+ * are for good: fenced, refused, aborted, the stream closed or gone.
  *
  * Threads: one at a time, but for stream_producer_counts and stream_producer_abort. Batches are
  * sent by the client's thread while the caller goes on. */

@@ -15,6 +15,8 @@
  *     the messages are not in the stream. A failure for good, unless the options expect it.
  *   - Fenced: a newer epoch is in force. With auto_claim, while nothing was ever taken, a new
  *     epoch is tried. If an earlier try may have been taken, that would risk a double: a failure.
+ *   - Out of time: as no answer, but it stalls at once, since whoever sets a limit wants to hear of
+ *     it.
  *   - Too large: once all before it are stored and none is in flight, the rest is cut up and
  *     numbered anew. That is safe only while no copy of one of them can be under way any more:
  *     else the copy might be taken under a number that now means something else. It is a failure
@@ -525,7 +527,14 @@ static void answer_too_large(struct pipeline *p, struct batch *b, const struct s
     p->batch_bytes_max = b->len / 2 < p->batch_bytes_max ? b->len / 2 : p->batch_bytes_max;
 }
 
-/* A failure that more tries may mend leaves the batch READY. */
+/* Whether more tries may mend it, by themselves or when the caller wants them. */
+static bool passes(const struct call_result *result)
+{
+    return result->transient || result->error.code == STREAM_ERROR_BUSY ||
+           result->error.code == STREAM_ERROR_TIMEOUT;
+}
+
+/* A failure that passes leaves the batch READY. */
 static void answer_failure(struct pipeline *p, struct batch *b, const struct call_result *result,
                            uint64_t now_ms, uint64_t dice)
 {
@@ -533,7 +542,7 @@ static void answer_failure(struct pipeline *p, struct batch *b, const struct cal
     bool in_round = b->round == p->round;
 
     b->uncertain = b->uncertain || error->outcome_unknown;
-    if (result->transient || error->code == STREAM_ERROR_BUSY) {
+    if (passes(result)) {
         if (in_round) {
             pause_or_stall(p, result, now_ms, dice);
         }

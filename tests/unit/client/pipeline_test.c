@@ -252,8 +252,10 @@ static void break_one(struct world *w, size_t i)
     struct request *r = w->requests[i];
     struct request broken = *r;
 
-    refuse(&broken, STREAM_ERROR_NETWORK, 0);
-    broken.result.transient = true;
+    bool late = chance(w, 4); /* and waits no longer */
+
+    refuse(&broken, late ? STREAM_ERROR_TIMEOUT : STREAM_ERROR_NETWORK, 0);
+    broken.result.transient = !late;
     broken.result.error.outcome_unknown = 1;
     tell(w, &broken);
     r->batch = NULL;
@@ -779,6 +781,34 @@ static void stalls(void **state)
     world_finish(&w);
 }
 
+/* An answer that is out of time stalls it at once, and the batch goes again as it was: it may have
+ * been taken. What else was in flight then makes no difference. */
+static void stalls_out_of_time(void **state)
+{
+    struct world w;
+
+    (void)state;
+    line_open(&w, false, 3, 2);
+    serve(&w, w.requests[0]);
+    end_request(&w, 0, STREAM_ERROR_TIMEOUT, true);
+    assert_int_equal(w.pipeline.state, PIPELINE_STALLED);
+    assert_int_equal(w.pipeline.error.code, STREAM_ERROR_TIMEOUT);
+    end_request(&w, 1, STREAM_ERROR_TIMEOUT, true);
+    assert_int_equal(w.pipeline.state, PIPELINE_STALLED);
+    pump(&w);
+    assert_int_equal(w.count, 0);
+    pipeline_rouse(&w.pipeline);
+    pump(&w);
+    assert_int_equal(w.count, 1);
+    assert_int_equal(w.requests[0]->epoch, 0);
+    end_request(&w, 0, STREAM_OK, false);
+    assert_true(w.pipeline.info.duplicate);
+    settle(&w);
+    assert_int_equal(w.pipeline.stored, 3);
+    assert_int_equal(w.held, 3);
+    world_finish(&w);
+}
+
 /* An epoch of one's own is somebody else's all the same when the server knows more of it. */
 static void foreign_epoch(void **state)
 {
@@ -899,6 +929,7 @@ int main(void)
         cmocka_unit_test(failures_count_once),
         cmocka_unit_test(late_failures),
         cmocka_unit_test(stalls),
+        cmocka_unit_test(stalls_out_of_time),
         cmocka_unit_test(foreign_epoch),
         cmocka_unit_test(large_behind_lost),
         cmocka_unit_test(replays),

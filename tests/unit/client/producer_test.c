@@ -14,6 +14,7 @@ enum mood {
     MOOD_GOOD,
     MOOD_DOWN,   /* no connection */
     MOOD_SILENT, /* no answer */
+    MOOD_LATE,   /* takes what comes, but the answer is out of time */
     MOOD_FENCED, /* another producer is there */
     MOOD_CLOSED, /* somebody closed the stream */
     MOOD_ABSENT, /* there is no stream */
@@ -116,6 +117,10 @@ static void answer(struct fake *f, struct call *call, enum mood mood)
         call_fail_status(call, 409, false, SLICE("closed"));
     } else {
         answer_append(f, call);
+    }
+    if (mood == MOOD_LATE) {
+        call_fail(call, STREAM_ERROR_TIMEOUT, "there was no whole answer");
+        call->result.error.outcome_unknown = call->verb == CALL_APPEND;
     }
     call->on_done(call);
 }
@@ -326,6 +331,33 @@ static void goes_on_after_a_stall(void **state)
     assert_int_equal(rig.info.closed, 1);
     assert_string_equal(rig.fake->stored, "abcd");
     expect_counts(&rig, 4, 4);
+    assert_int_equal(rig.failures, 0);
+    rig_close(&rig);
+}
+
+/* A batch whose answer is out of time is not lost, nor stored twice; the next call asks again. */
+static void goes_on_out_of_time(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, "text/plain");
+    rig_start(&rig);
+    rig.fake->mood = MOOD_LATE;
+    assert_int_equal(append(&rig, "a"), STREAM_ERROR_TIMEOUT); /* as the type is asked for */
+    rig.fake->mood = MOOD_GOOD;
+    assert_int_equal(append(&rig, "a"), 0);
+    assert_int_equal(flush(&rig), 0);
+    rig.fake->mood = MOOD_LATE;
+    assert_int_equal(append(&rig, "b"), 0);
+    assert_int_equal(flush(&rig), STREAM_ERROR_TIMEOUT);
+    assert_int_equal(rig.error.outcome_unknown, 1);
+    expect_counts(&rig, 2, 1);
+    rig.fake->mood = MOOD_GOOD;
+    assert_int_equal(append(&rig, "c"), 0);
+    assert_int_equal(flush(&rig), 0);
+    assert_string_equal(rig.fake->stored, "abc");
+    expect_counts(&rig, 3, 3);
     assert_int_equal(rig.failures, 0);
     rig_close(&rig);
 }
@@ -591,6 +623,7 @@ int main(void)
         cmocka_unit_test(type_is_given),
         cmocka_unit_test(stream_is_absent),
         cmocka_unit_test(goes_on_after_a_stall),
+        cmocka_unit_test(goes_on_out_of_time),
         cmocka_unit_test(closes),
         cmocka_unit_test(closed_before),
         cmocka_unit_test(fenced),
