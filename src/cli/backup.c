@@ -21,6 +21,13 @@ static void on_progress(void *context, uint64_t done, uint64_t total)
     dir_access_keep(&c->access);
 }
 
+static int on_durable(void *context, log_pos *ret_durable, struct errmsg *msg)
+{
+    struct copying *c = context;
+
+    return dir_access_durable(&c->access, ret_durable, msg);
+}
+
 static void on_log_done(void *context)
 {
     struct copying *c = context;
@@ -69,8 +76,8 @@ int tool_backup(const struct tool_call *call)
                                          .from = call->operands[0],
                                          .to = call->operands[1],
                                          .running = c.access.running,
-                                         .durable = c.access.durable,
                                          .context = &c,
+                                         .durable = on_durable,
                                          .log_done = on_log_done,
                                          .catalog_done = on_catalog_done,
                                          .progress = on_progress,

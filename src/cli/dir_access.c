@@ -78,10 +78,19 @@ static bool ask(int fd, const char *question, char answer[static LINE_BYTES])
     return send(fd, question, len, MSG_NOSIGNAL) == (ssize_t)len && read_line(fd, answer);
 }
 
+static bool parse_held(const char *answer, log_pos *ret_durable)
+{
+    unsigned long long durable = 0;
+    bool held = sscanf(answer, "held %llu", &durable) == 1;
+
+    *ret_durable = durable;
+    return held;
+}
+
 static int ask_server(struct dir_access *a, const char *dir, struct errmsg *msg)
 {
     char answer[LINE_BYTES];
-    unsigned long long durable = 0;
+    log_pos durable = 0;
 
     a->socket = connect_to(dir);
     if (a->socket < 0) {
@@ -94,12 +103,11 @@ static int ask_server(struct dir_access *a, const char *dir, struct errmsg *msg)
         (void)close(a->socket); /* nothing more to say */
         return err_set(msg, ERR_AGAIN, "the server of %s does not answer", dir);
     }
-    if (sscanf(answer, "held %llu", &durable) != 1) {
+    if (!parse_held(answer, &durable)) {
         (void)close(a->socket); /* likewise */
         return err_set(msg, ERR_AGAIN, "the server of %s refuses: %s", dir, answer);
     }
     a->running = true;
-    a->durable = durable;
     a->kept_ms = now_ms();
     return 0;
 }
@@ -192,19 +200,43 @@ int dir_access_begin(const char *dir, struct dir_access *ret_access, struct errm
     return code;
 }
 
+/* False: the server holds no more, or does not say; the reason is in `lost`. */
+static bool inquire(struct dir_access *a, const char *question, char answer[static LINE_BYTES])
+{
+    if (a->lost[0] == '\0' && !ask(a->socket, question, answer)) {
+        (void)snprintf(a->lost, sizeof(a->lost), "the server ended or no longer answers");
+    }
+    a->kept_ms = now_ms();
+    return a->lost[0] == '\0';
+}
+
+static void refused(struct dir_access *a, const char *answer)
+{
+    (void)snprintf(a->lost, sizeof(a->lost), "%.190s", answer);
+}
+
 static void note_answer(struct dir_access *a, const char *question)
 {
     char answer[LINE_BYTES];
 
-    if (a->socket < 0 || a->lost[0] != '\0') {
-        return;
+    if (a->socket >= 0 && inquire(a, question, answer) && strcmp(answer, "ok") != 0) {
+        refused(a, answer);
     }
-    if (!ask(a->socket, question, answer)) {
-        (void)snprintf(a->lost, sizeof(a->lost), "the server ended or no longer answers");
-    } else if (strcmp(answer, "ok") != 0) {
-        (void)snprintf(a->lost, sizeof(a->lost), "%.190s", answer);
+}
+
+static int tell_lost(const struct dir_access *a, struct errmsg *msg)
+{
+    return err_set(msg, ERR_AGAIN, "the server let go of its files meanwhile: %s", a->lost);
+}
+
+int dir_access_durable(struct dir_access *a, log_pos *ret_durable, struct errmsg *msg)
+{
+    char answer[LINE_BYTES];
+
+    if (inquire(a, "hold\n", answer) && !parse_held(answer, ret_durable)) {
+        refused(a, answer);
     }
-    a->kept_ms = now_ms();
+    return a->lost[0] == '\0' ? 0 : tell_lost(a, msg);
 }
 
 void dir_access_keep(struct dir_access *a)
@@ -230,7 +262,7 @@ bool dir_access_lost(struct dir_access *a, struct errmsg *msg)
     if (a->lost[0] == '\0') {
         return false;
     }
-    (void)err_set(msg, ERR_AGAIN, "the server let go of its files meanwhile: %s", a->lost);
+    (void)tell_lost(a, msg);
     return true;
 }
 

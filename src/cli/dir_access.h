@@ -1,6 +1,6 @@
 /* Access to a data directory for a tool that reads it: it is either free, and kept from servers for
  * the time by a shared lock, or a server has it and is asked, over DIR/control, to hold still what
- * is there (serve/operator.h). A server drops the hold of a tool that it hears nothing of, and all
+ * is there (serve/door.h). A server drops the hold of a tool that it hears nothing of, and all
  * holds when its disk runs full. One thread. */
 #ifndef ARBE_CLI_DIR_ACCESS_H
 #define ARBE_CLI_DIR_ACCESS_H
@@ -12,7 +12,6 @@
 struct dir_access {
     struct sys sys;
     bool running;     /* a server has it */
-    log_pos durable;  /* running: the log is whole up to here */
     int lock_fd;      /* of a free one; below 0: there is no file to lock, so no server was here */
     int socket;       /* to the server; below 0: none */
     uint64_t kept_ms; /* when the server last heard of us */
@@ -25,6 +24,10 @@ int dir_access_begin(const char *dir, struct dir_access *ret_access, struct errm
 /* Refuses a place for a copy that lies in what is copied, or the other way round: the copy would
  * hold itself. ERR_INVALID with a sentence. */
 int dir_access_apart(const char *from, const char *to, struct errmsg *msg) MUST_USE;
+
+/* Of a running server: up to where its log is whole by now. To be asked once the catalog was
+ * opened, see hold_renew. Errors have a sentence. */
+int dir_access_durable(struct dir_access *a, log_pos *ret_durable, struct errmsg *msg) MUST_USE;
 
 /* To be called often: tells the server now and then that we are there. */
 void dir_access_keep(struct dir_access *a);

@@ -49,6 +49,13 @@ static void on_found(void *context, const struct verify_finding *f)
     }
 }
 
+static int on_durable(void *context, log_pos *ret_durable, struct errmsg *msg)
+{
+    struct view *view = context;
+
+    return dir_access_durable(&view->access, ret_durable, msg);
+}
+
 static void on_progress(void *context, uint64_t done, uint64_t total)
 {
     struct view *view = context;
@@ -119,8 +126,8 @@ static int verify(struct view *view, const char *dir)
     const struct verify_config config = {.sys = &view->access.sys,
                                          .dir = dir,
                                          .running = view->access.running,
-                                         .durable = view->access.durable,
                                          .context = view,
+                                         .durable = on_durable,
                                          .found = on_found,
                                          .progress = on_progress};
     int code = verify_run(&config, &report, &msg);

@@ -6,6 +6,9 @@
  *   keys/...             whatever was there, but for locks
  *   manifest             last of all
  *
+ * The catalog is opened first, and then the server is asked how far its log is durable: so the log
+ * that is copied reaches as far as whatever the catalog's streams have applied.
+ *
  * The order is that of how long things can be held: first the log, which grows with every append;
  * then the catalog, of which all pages are copied as they are. Those that the snapshot does not use
  * may be torn, as somebody may be writing them; nothing refers to them. Both root pages become that
@@ -37,6 +40,7 @@ struct backup {
     const struct backup_config *config;
     struct btree_file *catalog; /* NULL: closed */
     struct catalog_state state;
+    log_pos durable; /* of a running server: the log is whole up to here; else 0 */
     struct manifest_head head;
     uint64_t pack_bytes; /* in all */
     int log_error;       /* why a file of the log cannot be read; 0: all can */
@@ -101,6 +105,15 @@ static int open_source(struct backup *b)
     return rc ? rc : read_state(b);
 }
 
+static int take_durable(struct backup *b)
+{
+    const struct backup_config *c = b->config;
+    if (c->running) {
+        b->transfer.error = c->durable(c->context, &b->durable, b->transfer.msg);
+    }
+    return b->transfer.error;
+}
+
 /* Called for each pack that the catalog names. */
 typedef int (*pack_fn)(struct backup *b, pack_id id, uint64_t bytes);
 
@@ -142,7 +155,7 @@ static int check_room(struct backup *b)
 {
     const struct backup_config *c = b->config;
     struct transfer *t = &b->transfer;
-    uint64_t log = c->running ? c->durable - b->state.checkpoint : 0;
+    uint64_t log = c->running ? b->durable - b->state.checkpoint : 0;
     t->total = b->pack_bytes + b->catalog->page_count * b->catalog->page_bytes + log;
     int64_t room = c->sys->free_bytes(c->sys->context, c->to);
     if (room >= 0 && (uint64_t)room < t->total) {
@@ -180,7 +193,7 @@ static int copy_records(struct backup *b, struct walk *k, struct transfer_file *
     struct transfer *t = &b->transfer;
     log_pos pos = b->state.checkpoint;
     int rc = 0;
-    while (rc == 0 && t->error == 0 && !(b->config->running && pos >= b->config->durable)) {
+    while (rc == 0 && t->error == 0 && !(b->config->running && pos >= b->durable)) {
         struct record record;
         log_pos end = pos;
         rc = walk_prove(k, pos, &record, &end);
@@ -206,10 +219,10 @@ static int judge_end(struct backup *b, struct walk *k, log_pos end)
     if (rc) {
         return transfer_fail(t, rc, "cannot read the log in %.100s/wal", b->config->from);
     }
-    if (end < b->config->durable && b->log_error) {
+    if (end < b->durable && b->log_error) {
         return transfer_fail(t, b->log_error, "cannot read the log in %.100s/wal", b->config->from);
     }
-    if (stranded > 0 || (b->config->running && end < b->config->durable)) {
+    if (stranded > 0 || end < b->durable) {
         t->error = err_set(t->msg, ERR_CORRUPT,
                            "the log in %.100s/wal is damaged at position %llu; run arbe streams "
                            "verify, and start the server once on the directory if that helps",
@@ -396,6 +409,7 @@ static int make(struct backup *b)
 {
     const struct backup_config *c = b->config;
     int rc = open_source(b);
+    rc = rc ? rc : take_durable(b); /* behind the catalog: see above */
     rc = rc ? rc : each_pack(b, count_pack);
     rc = rc ? rc : check_room(b);
     rc = rc ? rc : copy_log(b);

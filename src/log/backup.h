@@ -1,6 +1,6 @@
 /* A copy of a data directory that can be brought back: the catalog of one moment, the packs that it
- * names, and the log from its checkpoint on, up to the position that was durable when the copy
- * began. backup.c opens with the layout and the order.
+ * names, and the log from its checkpoint on, up to the position that was durable when the catalog
+ * had been opened. backup.c opens with the layout and the order.
  *
  * Works on a directory that nobody uses, which the caller keeps so by a shared lock, and on one of
  * a running server that holds it still (hold.h). Blocks for as long as it takes; one thread. */
@@ -16,8 +16,10 @@ struct backup_config {
     const char *from; /* the data directory; of restore: the backup */
     const char *to;   /* new or empty: the backup; of restore: the data directory */
     bool running;     /* a server has `from` and holds it */
-    log_pos durable;  /* running: the log is whole up to here */
     void *context;
+    /* Of a running server: up to where the log is whole. Asked once the catalog was opened, whose
+     * streams are ahead of any earlier position if a checkpoint came since. NULL if not running. */
+    int (*durable)(void *context, log_pos *ret_durable, struct errmsg *msg);
     /* The log, and then the catalog, were read and need not be held any longer. */
     void (*log_done)(void *context);
     void (*catalog_done)(void *context);

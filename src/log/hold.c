@@ -15,7 +15,7 @@ struct hold {
     struct list link; /* on holds.all */
     struct holds *holds;
     struct catalog_pin *pin; /* owned; NULL: let go */
-    log_pos durable;         /* when it had begun */
+    log_pos durable;         /* when it had begun, or was renewed */
     bool log;                /* held */
     bool packs;              /* held */
     bool broken;
@@ -96,6 +96,12 @@ int hold_begin(struct holds *holds, struct hold **ret_hold)
 
 log_pos hold_durable(const struct hold *h)
 {
+    return h->durable;
+}
+
+log_pos hold_renew(struct hold *h)
+{
+    h->durable = h->holds->store->ops->durable(h->holds->store);
     return h->durable;
 }
 

@@ -1,7 +1,8 @@
 /* Holds on an open store, for tools that copy or check its files while it works: as long as there
  * is one, the log keeps what is behind the checkpoint of that moment, packs that nobody names any
  * more keep their files, and the catalog does not write over the pages of that moment. So whoever
- * reads the newest root of the catalog after a hold has begun finds all that it speaks of.
+ * reads the newest root of the catalog after a hold has begun finds all that it speaks of: in the
+ * log too, up to the position that hold_renew tells then.
  *
  * What is held back takes space, so all holds are broken once the disk runs short: the store comes
  * first. Any thread; begin and end may block. */
@@ -41,8 +42,13 @@ void holds_finish(struct holds *h);
 /* Begins one. ERR_LIMIT over HOLDS_MAX, ERR_NOMEM, ERR_AGAIN, ERR_IO. */
 int hold_begin(struct holds *h, struct hold **ret_hold) MUST_USE;
 
-/* What was durable when it had begun. */
+/* What was durable when it had begun, or was renewed. */
 log_pos hold_durable(const struct hold *h);
+
+/* What is durable now, which hold_durable tells from then on. To be called once the newest root of
+ * the catalog was opened: a checkpoint may have come since the hold began, and its streams are then
+ * ahead of the first position. */
+log_pos hold_renew(struct hold *h);
 
 /* The log need not be held any longer. Twice is fine. */
 void hold_log_done(struct hold *h);

@@ -170,6 +170,13 @@ static int open_catalog(struct verify *v, struct errmsg *msg)
     return 0;
 }
 
+/* How far the log must be whole, which only now is not behind the catalog. */
+static int take_durable(struct verify *v, struct errmsg *msg)
+{
+    const struct verify_config *c = v->config;
+    return c->running ? c->durable(c->context, &v->durable, msg) : 0;
+}
+
 static int note_entry(void *context, const char *name)
 {
     bool *any = context;
@@ -213,7 +220,9 @@ int verify_run(const struct verify_config *config, struct verify_report *ret_rep
     map_init(&v.seen);
     int rc = check_dir(&v, msg);
     rc = rc ? rc : open_catalog(&v, msg);
+    rc = rc ? rc : take_durable(&v, msg);
     if (rc) {
+        finish(&v);
         return rc;
     }
     if (v.catalog) {

@@ -25,9 +25,11 @@ struct verify_finding {
 struct verify_config {
     struct sys *sys;
     const char *dir;
-    bool running;    /* a server has it and holds it */
-    log_pos durable; /* running: the log is whole up to here */
+    bool running; /* a server has it and holds it */
     void *context;
+    /* Of a running server: up to where the log is whole. Asked once the catalog was opened, whose
+     * streams are ahead of any earlier position if a checkpoint came since. NULL if not running. */
+    int (*durable)(void *context, log_pos *ret_durable, struct errmsg *msg);
     /* Called for each finding; its texts live during the call. */
     void (*found)(void *context, const struct verify_finding *finding);
     /* Called often, with bytes read and bytes to read, as far as they are known. May be NULL. */

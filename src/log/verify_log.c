@@ -276,11 +276,11 @@ static void judge_end(struct verify *v, struct walk *k, log_pos pos)
     static const char zeros[RECORD_FRAME_BYTES];
     v->log_end = pos;
     if (v->config->running) {
-        if (pos < v->config->durable) {
+        if (pos < v->durable) {
             verify_tell(v, VERIFY_DAMAGE, "wal",
                         "position %llu: the record there does not prove itself, and the log is "
                         "acknowledged up to %llu: a restart would lose what is between",
-                        (unsigned long long)pos, (unsigned long long)v->config->durable);
+                        (unsigned long long)pos, (unsigned long long)v->durable);
             return;
         }
         v->log_whole = true;
@@ -316,7 +316,7 @@ static void walk_log(struct verify *v, struct walk *k)
     log_pos pos = v->state.checkpoint;
     log_pos told = pos;
     int rc = 0;
-    while (!v->error && !(v->config->running && pos >= v->config->durable)) {
+    while (!v->error && !(v->config->running && pos >= v->durable)) {
         struct record record;
         log_pos end = pos;
         rc = walk_prove(k, pos, &record, &end);
@@ -355,7 +355,7 @@ static void read_log(struct verify *v, struct log_files *files)
         v->error = rc;
         return;
     }
-    v->total += v->config->running ? v->config->durable - v->state.checkpoint : 0;
+    v->total += v->config->running ? v->durable - v->state.checkpoint : 0;
     walk_log(v, &k);
     walk_finish(&k);
 }

@@ -50,6 +50,7 @@ struct verify {
     struct btree_cursor finders[TABLE_COUNT];
     struct catalog_state state;
     bool has_state;
+    log_pos durable; /* of a running server: the log is whole up to here; else 0 */
     bool log_whole;  /* all records up to log_end were seen; never in memory mode */
     log_pos log_end; /* behind the last record */
     struct map seen; /* struct seen by id */

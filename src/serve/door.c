@@ -68,28 +68,38 @@ static void answer(struct caller *c, const char *text)
     }
 }
 
-static void begin_hold(struct door *d, struct caller *c)
+static void tell_position(struct caller *c, log_pos position)
 {
     char text[64];
-    int code = c->hold == NULL ? hold_begin(d->holds, &c->hold) : ERR_EXISTS;
+
+    (void)snprintf(text, sizeof(text), "held %llu", (unsigned long long)position);
+    answer(c, text);
+}
+
+static void begin_hold(struct door *d, struct caller *c)
+{
+    int code = hold_begin(d->holds, &c->hold);
 
     if (code != 0) {
         answer(c, code == ERR_LIMIT ? "other tools are at work" : err_text(code));
         return;
     }
-    (void)snprintf(text, sizeof(text), "held %llu", (unsigned long long)hold_durable(c->hold));
     logger_line(d->logger, LOGGER_INFO, "a tool reads the data directory; its files are held");
-    answer(c, text);
+    tell_position(c, hold_durable(c->hold));
 }
 
 static void obey(struct door *d, struct caller *c)
 {
-    if (strcmp(c->line, "hold") == 0) {
+    bool hold = strcmp(c->line, "hold") == 0;
+
+    if (c->hold == NULL && hold) {
         begin_hold(d, c);
     } else if (c->hold == NULL) {
         answer(c, "nothing is held");
     } else if (hold_broken(c->hold)) {
         answer(c, "the disk ran short of space or failed, and what was held was needed");
+    } else if (hold) {
+        tell_position(c, hold_renew(c->hold));
     } else if (strcmp(c->line, "keep") == 0) {
         answer(c, "ok");
     } else if (strcmp(c->line, "log done") == 0) {

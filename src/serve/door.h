@@ -2,7 +2,7 @@
  * same machine ask it to hold its files still while they read them (log/hold.h). A line in, a line
  * out:
  *
- *   hold          -> held POSITION     the log is durable up to there
+ *   hold          -> held POSITION     the log is durable up to there; asked again, it is by now
  *   log done      -> ok                the log was read
  *   catalog done  -> ok                the catalog was read
  *   keep          -> ok                still there; due every minute

@@ -160,6 +160,14 @@ static void stir(struct copying *c)
     }
 }
 
+static int on_durable(void *context, log_pos *ret_durable, struct errmsg *msg)
+{
+    (void)context;
+    (void)msg;
+    *ret_durable = hold_renew(held);
+    return 0;
+}
+
 static void on_log_done(void *context)
 {
     (void)context;
@@ -172,6 +180,17 @@ static void on_catalog_done(void *context)
     hold_catalog_done(held);
 }
 
+/* Of the working directory that `held` holds. */
+static int backup_held(struct copying *c)
+{
+    struct backup_config config = config_of(c, c->site.rig.dir, c->out);
+    config.running = true;
+    config.durable = on_durable;
+    config.log_done = on_log_done;
+    config.catalog_done = on_catalog_done;
+    return backup_make(&config, &c->report, &c->msg);
+}
+
 /* What happens after the backup began is not in it, and does it no harm. */
 static void test_working_directory(void **state)
 {
@@ -181,15 +200,10 @@ static void test_working_directory(void **state)
     make_names(&c);
     site_fill(&c.site.rig);
     assert_int_equal(hold_begin(engine_holds(c.site.rig.engine), &held), 0);
-    struct backup_config config = config_of(&c, c.site.rig.dir, c.out);
-    config.running = true;
-    config.durable = hold_durable(held);
-    config.log_done = on_log_done;
-    config.catalog_done = on_catalog_done;
-    if (backup_make(&config, &c.report, &c.msg) != 0) {
+    if (backup_held(&c) != 0) {
         fail_msg("%s", c.msg.text);
     }
-    assert_int_equal(c.report.position, config.durable);
+    assert_int_equal(c.report.position, hold_durable(held));
     assert_false(hold_broken(held));
     hold_end(held);
     site_down(&c.site);
@@ -200,6 +214,75 @@ static void test_working_directory(void **state)
     expect_whole(&c, c.back);
     remove_dir(c.out);
     remove_dir(c.back);
+    site_remove(&c.site);
+}
+
+/* What is appended to a restored directory is there after a crash. */
+static void expect_lasting(struct copying *c)
+{
+    struct rig rig;
+    open_restored(c, &rig);
+    rig_expect(&rig, "text", "hello world, again, and, late");
+    rig_expect(&rig, "late", "late and later");
+    assert_int_equal(rig_post_body(&rig, "text", "text/plain", "!"), 0);
+    assert_int_equal(rig_post_body(&rig, "late", "text/plain", "!"), 0);
+    rig_reopen(&rig, false);
+    rig_expect(&rig, "text", "hello world, again, and, late!");
+    rig_expect(&rig, "late", "late and later!");
+    rig_detach(&rig, false);
+    pool_destroy(rig.pool);
+}
+
+/* A checkpoint between the hold and the look at the catalog, which is then ahead of the position
+ * that was durable first. */
+static void test_checkpoint_between(void **state)
+{
+    (void)state;
+    struct copying c = {.calls = 0};
+    rig_open(&c.site.rig);
+    make_names(&c);
+    site_fill(&c.site.rig);
+    assert_int_equal(hold_begin(engine_holds(c.site.rig.engine), &held), 0);
+    assert_int_equal(rig_post_body(&c.site.rig, "text", "text/plain", ", and"), 0);
+    assert_int_equal(rig_post_body(&c.site.rig, "late", "text/plain", " and later"), 0);
+    site_save_while_appending(&c.site.rig);
+    if (backup_held(&c) != 0) {
+        fail_msg("%s", c.msg.text);
+    }
+    hold_end(held);
+    site_down(&c.site);
+    expect_whole(&c, c.out);
+    assert_int_equal(restore(&c), 0);
+    expect_whole(&c, c.back);
+    expect_lasting(&c);
+    expect_whole(&c, c.back);
+    remove_dir(c.out);
+    remove_dir(c.back);
+    site_remove(&c.site);
+}
+
+/* The server that should tell how far its log is durable let go. */
+static int no_durable(void *context, log_pos *ret_durable, struct errmsg *msg)
+{
+    (void)context;
+    (void)ret_durable;
+    return err_set(msg, ERR_AGAIN, "nothing is held");
+}
+
+static void test_hold_lost_at_once(void **state)
+{
+    (void)state;
+    struct copying c = {.calls = 0};
+    site_build(&c.site);
+    make_names(&c);
+    struct backup_config config = config_of(&c, c.site.rig.dir, c.out);
+    config.running = true;
+    config.durable = no_durable;
+    assert_int_equal(backup_make(&config, &c.report, &c.msg), ERR_AGAIN);
+    assert_string_equal(c.msg.text, "nothing is held");
+    assert_int_equal(c.calls, 0);
+    assert_int_equal(restore(&c), ERR_INVALID);
+    remove_dir(c.out);
     site_remove(&c.site);
 }
 
@@ -600,12 +683,13 @@ static void test_hold_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_free_directory), cmocka_unit_test(test_working_directory),
-        cmocka_unit_test(test_targets),        cmocka_unit_test(test_memory_mode),
-        cmocka_unit_test(test_damaged_source), cmocka_unit_test(test_damaged_log),
-        cmocka_unit_test(test_damaged_backup), cmocka_unit_test(test_backup_faults),
-        cmocka_unit_test(test_restore_faults), cmocka_unit_test(test_no_room),
-        cmocka_unit_test(test_hold_lost),
+        cmocka_unit_test(test_free_directory),    cmocka_unit_test(test_working_directory),
+        cmocka_unit_test(test_targets),           cmocka_unit_test(test_memory_mode),
+        cmocka_unit_test(test_damaged_source),    cmocka_unit_test(test_damaged_log),
+        cmocka_unit_test(test_damaged_backup),    cmocka_unit_test(test_backup_faults),
+        cmocka_unit_test(test_restore_faults),    cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_hold_lost),         cmocka_unit_test(test_checkpoint_between),
+        cmocka_unit_test(test_hold_lost_at_once),
     };
     return UNIT_RUN(tests);
 }

@@ -15,15 +15,26 @@ static struct holds *holds_of(struct site *s)
     return engine_holds(s->rig.engine);
 }
 
-/* Checks what is held, as a tool does. */
-static void verify_held(struct site *s, log_pos durable)
+static struct hold *asked;
+
+static int on_durable(void *context, log_pos *ret_durable, struct errmsg *msg)
 {
+    (void)context;
+    (void)msg;
+    *ret_durable = hold_renew(asked);
+    return 0;
+}
+
+/* Checks what is held, as a tool does. */
+static void verify_held(struct site *s, struct hold *hold)
+{
+    asked = hold;
     struct errmsg msg = {{0}};
     const struct verify_config config = {.sys = &s->rig.sys,
                                          .dir = s->rig.dir,
                                          .running = true,
-                                         .durable = durable,
                                          .context = s,
+                                         .durable = on_durable,
                                          .found = site_found};
     s->len = 0;
     s->text[0] = '\0';
@@ -134,11 +145,45 @@ static void test_snapshot_is_whole(void **state)
     open_site(&s);
     for (unsigned i = 0; i < 4; i++) {
         assert_int_equal(hold_begin(holds_of(&s), &hold), 0);
-        verify_held(&s, hold_durable(hold));
+        verify_held(&s, hold);
         stir(&s, i);
-        verify_held(&s, hold_durable(hold));
+        verify_held(&s, hold);
         hold_end(hold);
     }
+    site_down(&s);
+    site_remove(&s);
+}
+
+/* The position is that of the moment at which it is asked for. */
+static void test_renewed(void **state)
+{
+    (void)state;
+    struct site s;
+    struct hold *hold = NULL;
+    open_site(&s);
+    assert_int_equal(hold_begin(holds_of(&s), &hold), 0);
+    log_pos first = hold_durable(hold);
+    assert_int_equal(rig_post_body(&s.rig, "text", "text/plain", "more"), 0);
+    assert_int_equal(hold_durable(hold), first);
+    assert_true(hold_renew(hold) > first);
+    assert_true(hold_durable(hold) > first);
+    hold_end(hold);
+    site_down(&s);
+    site_remove(&s);
+}
+
+/* A checkpoint between the hold and the look at it: the catalog is ahead of the first position. */
+static void test_checkpoint_between(void **state)
+{
+    (void)state;
+    struct site s;
+    struct hold *hold = NULL;
+    open_site(&s);
+    assert_int_equal(hold_begin(holds_of(&s), &hold), 0);
+    assert_int_equal(rig_post_body(&s.rig, "late", "text/plain", " and later"), 0);
+    site_save_while_appending(&s.rig);
+    verify_held(&s, hold);
+    hold_end(hold);
     site_down(&s);
     site_remove(&s);
 }
@@ -215,6 +260,7 @@ int main(void)
         cmocka_unit_test(test_everything_stays),  cmocka_unit_test(test_packs_go_later),
         cmocka_unit_test(test_snapshot_is_whole), cmocka_unit_test(test_limit),
         cmocka_unit_test(test_lost_pin),          cmocka_unit_test(test_short_of_space),
+        cmocka_unit_test(test_renewed),           cmocka_unit_test(test_checkpoint_between),
     };
     return UNIT_RUN(tests);
 }

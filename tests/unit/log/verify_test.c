@@ -104,6 +104,16 @@ static void test_new_and_foreign(void **state)
     assert_int_equal(rmdir(s.rig.dir), 0);
 }
 
+/* What a running server would say; 0: it lets go. */
+static log_pos durable;
+
+static int on_durable(void *context, log_pos *ret_durable, struct errmsg *msg)
+{
+    (void)context;
+    *ret_durable = durable;
+    return durable ? 0 : err_set(msg, ERR_AGAIN, "nothing is held");
+}
+
 /* What a running server says is durable must be there; what is behind does not matter. */
 static void test_running(void **state)
 {
@@ -112,26 +122,33 @@ static void test_running(void **state)
     struct errmsg msg = {{0}};
     site_build(&s);
     site_expect_good(&s);
-    struct verify_config config = {
-        .sys = &s.rig.sys, .dir = s.rig.dir, .running = true, .context = &s, .found = site_found};
+    const struct verify_config config = {.sys = &s.rig.sys,
+                                         .dir = s.rig.dir,
+                                         .running = true,
+                                         .context = &s,
+                                         .durable = on_durable,
+                                         .found = site_found};
     struct edit e;
     edit_begin(&s, &e);
     log_pos checkpoint = edit_state(&e).checkpoint;
     edit_end(&e);
     log_pos end = checkpoint + s.report.log_bytes;
-    config.durable = end;
+    durable = end;
     s.len = 0;
     assert_int_equal(verify_run(&config, &s.report, &msg), 0);
     assert_int_equal(s.report.damages, 0);
-    config.durable = end + 64;
+    durable = end + 64;
     s.len = 0;
     assert_int_equal(verify_run(&config, &s.report, &msg), 0);
     assert_true(site_says(&s, "wal", "a restart would lose what is between"));
     site_flip(&s, "wal/wal-0000000000000000", SEGMENT_HEADER_BYTES + end + 3);
-    config.durable = end;
+    durable = end;
     s.len = 0;
     assert_int_equal(verify_run(&config, &s.report, &msg), 0);
     assert_int_equal(s.report.damages, 0);
+    durable = 0;
+    assert_int_equal(verify_run(&config, &s.report, &msg), ERR_AGAIN);
+    assert_string_equal(msg.text, "nothing is held");
     site_remove(&s);
 }
 

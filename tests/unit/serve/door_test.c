@@ -61,12 +61,17 @@ static void test_words(void **state)
 {
     (void)state;
     struct scene s;
+    char held[64];
     still(&s);
     talk(&s, "keep\n", "nothing is held");
     talk(&s, "hold\n", "held 0");
     assert_int_equal(s.door->holds->count, 1);
-    talk(&s, "hold\n", err_text(ERR_EXISTS));
     talk(&s, "keep\n", "ok");
+    assert_int_equal(rig_put(&s.rig, "news", "text/plain", "meanwhile"), 0);
+    (void)snprintf(held, sizeof(held), "held %llu",
+                   (unsigned long long)s.rig.engine->store->ops->durable(s.rig.engine->store));
+    talk(&s, "hold\n", held);
+    assert_int_equal(s.door->holds->count, 1);
     talk(&s, "log done\n", "ok");
     talk(&s, "catalog done\n", "ok");
     talk(&s, "what\n", "this server does not know what is asked");
@@ -111,6 +116,7 @@ static void test_broken(void **state)
     talk(&s, "hold\n", "held 0");
     holds_break(s.door->holds);
     talk(&s, "keep\n", "the disk ran short of space or failed, and what was held was needed");
+    talk(&s, "hold\n", "the disk ran short of space or failed, and what was held was needed");
     end_still(&s);
 }
 
