@@ -9,7 +9,11 @@
 
 void rate_set(struct rate *r, uint64_t per_second)
 {
-    atomic_store(&r->per_second, per_second);
+    if (atomic_exchange(&r->per_second, per_second) != per_second) {
+        /* What is owed was counted in the time of the old limit, so that a large body taken under a
+         * small one would keep everybody out long after it was raised. */
+        atomic_store(&r->full_from_ns, 0);
+    }
 }
 
 uint64_t rate_get(const struct rate *r)

@@ -16,7 +16,8 @@ struct rate {
     _Alignas(RATE_LINE_BYTES) atomic_uint_fast64_t full_from_ns; /* then the bucket is full */
 };
 
-/* Sets the limit; 0: none. A new bucket (zeroed) is full; what was taken stays taken. */
+/* Sets the limit; 0: none. Another one than before begins with a full bucket, and so does a zeroed
+ * struct; of the same one, what was taken stays taken. */
 void rate_set(struct rate *r, uint64_t per_second);
 
 /* The limit that rate_set set. */

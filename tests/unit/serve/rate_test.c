@@ -125,6 +125,26 @@ static void changes(void **state)
     assert_int_equal(rate_take(&r, START_US + SECOND_US / 1000, 1), 0);
 }
 
+/* Another limit begins with a full bucket: what is owed under a small one would otherwise be waited
+ * for under a large one too. The same limit again changes nothing. */
+static void another_limit_begins_full(void **state)
+{
+    struct rate r;
+
+    (void)state;
+    new_rate(&r, 10);
+    assert_int_equal(rate_take(&r, START_US, 100000), 0);
+    assert_int_equal(rate_take(&r, START_US, 1), 10000);
+    rate_set(&r, 10);
+    assert_int_equal(rate_take(&r, START_US, 1), 10000);
+    rate_set(&r, 1000);
+    assert_int_equal(rate_take(&r, START_US, 1000), 0);
+    assert_int_equal(rate_take(&r, START_US, 1), 1);
+    rate_set(&r, 0);
+    rate_set(&r, 1000);
+    assert_int_equal(rate_take(&r, START_US, 1000), 0);
+}
+
 /* No amount and no rate overflows. */
 static void extremes(void **state)
 {
@@ -189,10 +209,15 @@ static void threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_limit),    cmocka_unit_test(burst_then_rate),
-        cmocka_unit_test(never_above), cmocka_unit_test(larger_than_the_bucket),
-        cmocka_unit_test(debts),       cmocka_unit_test(changes),
-        cmocka_unit_test(extremes),    cmocka_unit_test(threads),
+        cmocka_unit_test(no_limit),
+        cmocka_unit_test(burst_then_rate),
+        cmocka_unit_test(never_above),
+        cmocka_unit_test(larger_than_the_bucket),
+        cmocka_unit_test(debts),
+        cmocka_unit_test(changes),
+        cmocka_unit_test(another_limit_begins_full),
+        cmocka_unit_test(extremes),
+        cmocka_unit_test(threads),
     };
     return UNIT_RUN(tests);
 }
