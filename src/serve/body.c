@@ -180,6 +180,13 @@ uint64_t body_received(const struct body *b, const struct conn *conn)
     return b->pulling ? b->block->cap - conn_into_missing(conn) : b->len;
 }
 
+void body_stop(struct body *b, struct conn *conn)
+{
+    b->len = (size_t)body_received(b, conn);
+    b->pulling = false;
+    conn_read_into(conn, NULL, 0);
+}
+
 uint64_t body_unread(const struct body *b)
 {
     if (b->whole) {

@@ -33,6 +33,9 @@ int body_feed(struct body *b, struct server *server, struct conn *conn) MUST_USE
 /* Bytes received so far, also those of a block that is being filled. */
 uint64_t body_received(const struct body *b, const struct conn *conn);
 
+/* The rest is not wanted: the connection no longer writes to the block. */
+void body_stop(struct body *b, struct conn *conn);
+
 /* Bytes of the body that are still to come, or UINT64_MAX when nobody knows. */
 uint64_t body_unread(const struct body *b);
 

@@ -33,6 +33,16 @@ void exchange_drop_head(struct exchange *x)
     x->head = NULL;
 }
 
+/* What was announced and has not come is not written. */
+static void return_rate(struct exchange *x)
+{
+    uint64_t received = body_received(&x->body, &x->session->conn);
+
+    if (x->rated > received) {
+        rate_return(&x->worker->server->body_bytes_in, x->rated - received);
+    }
+}
+
 void exchange_destroy(struct exchange *x)
 {
     if (x == NULL) {
@@ -46,6 +56,7 @@ void exchange_destroy(struct exchange *x)
         stream_page_finish(&x->op.result.page);
     }
     access_end(x);
+    return_rate(x);
     body_finish(&x->body, x->worker->server);
     control_destroy(x->about);
     exchange_drop_head(x);
@@ -154,10 +165,14 @@ bool exchange_over_rate(struct exchange *x)
 /* A body whose length is not known is let in while any byte would be, and pays as it comes. */
 static bool over_body_rate(struct exchange *x)
 {
-    uint64_t bytes = x->body.kind == HTTP_BODY_LENGTH ? x->body.declared : 1;
+    bool known = x->body.kind == HTTP_BODY_LENGTH;
 
-    return over_rate(x, &x->worker->server->body_bytes_in, bytes, "bytes of request bodies",
-                     "--max-write-rate");
+    if (over_rate(x, &x->worker->server->body_bytes_in, known ? x->body.declared : 1,
+                  "bytes of request bodies", "--max-write-rate")) {
+        return true;
+    }
+    x->rated = known ? x->body.declared : 0;
+    return false;
 }
 
 void exchange_feed(struct exchange *x)

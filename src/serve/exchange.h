@@ -46,6 +46,7 @@ struct exchange {
     struct body body; /* the request's */
     struct query query;
     struct live live;
+    uint64_t rated;        /* bytes of the body that the write rate was charged with beforehand */
     uint64_t retry_after;  /* seconds, for a 429 or 503; 0: one */
     bool outcome_unknown;  /* the 503 must not invite to ask again */
     struct slice allow;    /* for a 405, when it is not what streams know; static */

@@ -91,3 +91,18 @@ void rate_charge(struct rate *r, uint64_t now_us, uint64_t amount)
                                          add_ns(max_ns(full, now_us * 1000), cost))) {
     }
 }
+
+void rate_return(struct rate *r, uint64_t amount)
+{
+    uint64_t per_second = rate_get(r);
+
+    if (per_second == 0 || amount == 0) {
+        return;
+    }
+    uint64_t cost = cost_ns(amount, per_second);
+    uint64_t full = atomic_load(&r->full_from_ns);
+
+    /* A time in the past stands for a full bucket, however long ago it is. */
+    while (!atomic_compare_exchange_weak(&r->full_from_ns, &full, full > cost ? full - cost : 0)) {
+    }
+}

@@ -31,4 +31,8 @@ uint64_t rate_take(struct rate *r, uint64_t now_us, uint64_t amount) MUST_USE;
 /* Takes what has been used already. */
 void rate_charge(struct rate *r, uint64_t now_us, uint64_t amount);
 
+/* Gives back what was taken and not used. Taken under another limit it may be worth more or less
+ * than it was, but never more than a full bucket. */
+void rate_return(struct rate *r, uint64_t amount);
+
 #endif

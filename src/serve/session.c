@@ -256,8 +256,8 @@ static void head_timed_out(struct session *s)
 /* Answers a request whose body is still coming, and closes. */
 static void refuse_body(struct session *s, int status, struct slice sentence)
 {
-    /* The connection must not write to a body that is about to be freed. */
-    conn_read_into(&s->conn, NULL, 0);
+    /* The connection must not write to what is about to be freed. */
+    body_stop(&s->exchange->body, &s->conn);
     s->exchange->keep = false;
     problem_answer(s->exchange, status, sentence);
 }

@@ -111,6 +111,37 @@ describe('--max-write-rate', { concurrency: true, timeout: 120_000 }, () => {
         raw.destroy();
     });
 
+    test('what was announced and does not come is given back', async (t) => {
+        const server = await serverFor(t, ['--max-write-rate', '1000']);
+        const stream = new Stream(server, 'x');
+        await stream.create();
+        const announced = 36_000_000; // which ten hours would pay for
+        const announce = () => eventually('it is let in', async () => {
+            const raw = await Raw.open(server);
+            raw.send(head('POST', stream.path, ['Content-Type: text/plain', `Content-Length: ${announced}`, 'Expect: 100-continue']));
+            if ((await raw.head()).status === 100) {
+                return raw;
+            }
+            raw.destroy();
+            return null;
+        }, { every: 100 });
+        const owed = async () => Number((await stream.post('y')).headers['retry-after'] ?? 0);
+
+        const silent = await announce();
+        assert.ok(await owed() > 30_000);
+        silent.destroy();
+        await eventually('all is given back', async () => (await stream.post('z'.repeat(900))).status === 204, { every: 100 });
+        const half = await announce();
+        await half.sendAll('x'.repeat(announced / 2));
+        half.socket.end();
+        const left = await eventually('a part is given back', async () => {
+            const seconds = await owed();
+            return seconds < 30_000 && seconds;
+        });
+        assert.ok(left > 15_000 && left <= announced / 2 / 1000, `${left}`);
+        half.destroy();
+    });
+
     test('writers that heed Retry-After all get through', async (t) => {
         const server = await serverFor(t, ['--max-write-rate', '4KiB']);
         const stream = new Stream(server, 'x');

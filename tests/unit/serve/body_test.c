@@ -302,6 +302,28 @@ static void keeps_budget(void **state)
     server.body_bytes_total_max = 16 * MIB;
 }
 
+/* A body that is given up tells how much of it had come, and takes nothing more. */
+static void stops(void **state)
+{
+    static char bytes[10000];
+    struct body b;
+
+    (void)state;
+    assert_int_equal(begin(&b, HTTP_BODY_LENGTH, 2 * sizeof(bytes)), 0);
+    assert_int_equal(feed(&b, (struct slice){bytes, sizeof(bytes)}, 3000), 0);
+    assert_int_equal(body_received(&b, NULL), sizeof(bytes));
+    body_stop(&b, NULL);
+    assert_int_equal(wire.into_len, 0);
+    assert_int_equal(body_received(&b, NULL), sizeof(bytes));
+    assert_int_equal(body_unread(&b), sizeof(bytes));
+    body_finish(&b, &server);
+    assert_int_equal(begin(&b, HTTP_BODY_CHUNKED, 0), 0);
+    assert_int_equal(feed(&b, SLICE("5\r\nhello\r\n9"), 3), 0);
+    body_stop(&b, NULL);
+    assert_int_equal(body_received(&b, NULL), 5);
+    body_finish(&b, &server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +337,7 @@ int main(void)
         cmocka_unit_test(lowers_the_cap),
         cmocka_unit_test(refuses_chunks),
         cmocka_unit_test(keeps_budget),
+        cmocka_unit_test(stops),
     };
 
     return UNIT_RUN(tests);

@@ -109,6 +109,28 @@ static void debts(void **state)
     assert_int_equal(rate_take(&r, START_US + 2 * SECOND_US, 1), 1);
 }
 
+/* What is given back is there again at once, and a full bucket holds no more for it. */
+static void gives_back(void **state)
+{
+    struct rate r;
+
+    (void)state;
+    new_rate(&r, 100);
+    assert_int_equal(rate_take(&r, START_US, 5000), 0);
+    assert_int_equal(rate_take(&r, START_US, 1), 50);
+    rate_return(&r, 0);
+    assert_int_equal(rate_take(&r, START_US, 1), 50);
+    rate_return(&r, 4990);
+    assert_int_equal(rate_take(&r, START_US, 90), 0);
+    assert_int_equal(rate_take(&r, START_US, 1), 1);
+    rate_return(&r, UINT64_MAX);
+    assert_int_equal(rate_take(&r, START_US, 100), 0);
+    assert_int_equal(rate_take(&r, START_US, 1), 1);
+    new_rate(&r, 0);
+    rate_return(&r, UINT64_MAX);
+    assert_int_equal(atomic_load(&r.full_from_ns), 0);
+}
+
 /* A limit may come, change and go. */
 static void changes(void **state)
 {
@@ -209,15 +231,11 @@ static void threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_limit),
-        cmocka_unit_test(burst_then_rate),
-        cmocka_unit_test(never_above),
-        cmocka_unit_test(larger_than_the_bucket),
-        cmocka_unit_test(debts),
-        cmocka_unit_test(changes),
-        cmocka_unit_test(another_limit_begins_full),
-        cmocka_unit_test(extremes),
-        cmocka_unit_test(threads),
+        cmocka_unit_test(no_limit),    cmocka_unit_test(burst_then_rate),
+        cmocka_unit_test(never_above), cmocka_unit_test(larger_than_the_bucket),
+        cmocka_unit_test(debts),       cmocka_unit_test(gives_back),
+        cmocka_unit_test(changes),     cmocka_unit_test(another_limit_begins_full),
+        cmocka_unit_test(extremes),    cmocka_unit_test(threads),
     };
     return UNIT_RUN(tests);
 }
