@@ -89,12 +89,13 @@ void control_begin(struct exchange *x, struct slice path, struct slice query)
     int code = control_route_parse(path, c->memory, &c->route, &msg);
     enum control_resource resource = c->route.resource;
     struct slice secret = server_tunables(x->worker->server)->secret;
-    /* What needs no secret does not use up what is there for those who have it. */
-    bool counts = secret.len == 0 || needs_secret(resource);
 
+    /* What needs no secret does not use up what is there for those who have it: neither of requests
+     * nor of bytes. A token is looked at when the body is there, which has a cap of its own. */
+    x->unrated = secret.len > 0 && !needs_secret(resource);
     if (needs_secret(resource) && !auth_is_good(exchange_request(x), secret)) {
         problem_answer(x, 401, SLICE("this server wants Authorization: Bearer and its secret"));
-    } else if (counts && exchange_over_rate(x)) {
+    } else if (!x->unrated && exchange_over_rate(x)) {
         return;
     } else if (code != 0) {
         problem_answer_code(x, code, &msg);

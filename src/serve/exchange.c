@@ -167,6 +167,9 @@ static bool over_body_rate(struct exchange *x)
 {
     bool known = x->body.kind == HTTP_BODY_LENGTH;
 
+    if (x->unrated) {
+        return false;
+    }
     if (over_rate(x, &x->worker->server->body_bytes_in, known ? x->body.declared : 1,
                   "bytes of request bodies", "--max-write-rate")) {
         return true;
@@ -181,7 +184,7 @@ void exchange_feed(struct exchange *x)
     size_t before = x->body.len;
     int code = body_feed(&x->body, w->server, &x->session->conn);
 
-    if (x->body.kind == HTTP_BODY_CHUNKED) {
+    if (x->body.kind == HTTP_BODY_CHUNKED && !x->unrated) {
         rate_charge(&w->server->body_bytes_in, loop_now_us(w->loop), x->body.len - before);
     }
     if (code != 0) {

@@ -42,6 +42,7 @@ struct exchange {
     bool chunked_ok;  /* HTTP/1.1 */
     bool running;     /* op is pending */
     bool unasked;     /* the client waits for 100 Continue with its body */
+    bool unrated;     /* who asks has shown no secret: its body uses up nothing of the write rate */
     bool control;     /* the path is one of the control API: refusals take its form */
     struct body body; /* the request's */
     struct query query;

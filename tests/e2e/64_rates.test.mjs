@@ -142,6 +142,29 @@ describe('--max-write-rate', { concurrency: true, timeout: 120_000 }, () => {
         half.destroy();
     });
 
+    test('who has not the secret uses up nothing of it, by no route; other caps hold', async (t) => {
+        const dir = tempDir();
+        t.after(() => rmSync(dir, { recursive: true }));
+        const file = `${dir}/secret`;
+        writeFileSync(file, 'a-long-and-secret-secret\n', { mode: 0o600 });
+        const server = await serverFor(t, ['--max-write-rate', '1', '--secret-file', file]);
+        const friend = new Stream(server, 'x', TEXT, { Authorization: 'Bearer a-long-and-secret-secret' });
+        assert.equal((await friend.put()).status, 201);
+        const body = JSON.stringify({ generation: 1, wake_id: 'w', acks: [{ stream: 'x'.repeat(400), offset: '-1' }] }).padEnd(60_000);
+        for (const verb of ['callback', 'ack', 'release']) {
+            const raw = await Raw.open(server);
+            const post = (field) => head('POST', `/v1/stream/__ds/subscriptions/a/${verb}`, ['Authorization: Bearer a.b', field]);
+            raw.send(post(`Content-Length: ${body.length}`) + body);
+            assert.equal((await raw.response()).status, 404);
+            raw.send(`${post('Transfer-Encoding: chunked')}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`);
+            assert.equal((await raw.response()).status, 404);
+            raw.send(`${post('Content-Length: 65537')}${'x'.repeat(65_537)}`);
+            assert.equal((await raw.response()).status, 413);
+            raw.destroy();
+        }
+        assert.equal((await friend.post('y')).status, 204);
+    });
+
     test('writers that heed Retry-After all get through', async (t) => {
         const server = await serverFor(t, ['--max-write-rate', '4KiB']);
         const stream = new Stream(server, 'x');

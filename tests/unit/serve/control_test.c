@@ -23,6 +23,7 @@ static struct {
     bool done;          /* the answer was queued whole */
     bool over_rate;     /* the rate is used up */
     bool rate_asked;    /* it was looked at */
+    bool unrated;       /* the body will not be counted */
     bool head_refused;  /* the connection takes no head */
     bool copy_refused;  /* nor a body */
     size_t head_length; /* Content-Length */
@@ -72,6 +73,7 @@ void control_list_begin(struct exchange *x, struct slice query)
 void control_subscription_begin(struct exchange *x)
 {
     assert_true(slice_equal(x->about->route.id, SLICE("a")));
+    seen.unrated = x->unrated;
     seen.went = "subscription";
 }
 
@@ -242,6 +244,23 @@ static void counts_those_who_may(void **state)
     seen.over_rate = false;
 }
 
+/* Nor do their bodies; without a secret everybody is counted. */
+static void counts_bodies_of_those_who_may(void **state)
+{
+    const char *tokens[] = {BELOW("/subscriptions/a/callback"), BELOW("/subscriptions/a/ack"),
+                            BELOW("/subscriptions/a/release")};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(tokens); i++) {
+        assert_went("POST", tokens[i], true, "Bearer x.y", "subscription");
+        assert_true(seen.unrated && !seen.rate_asked);
+        assert_went("POST", tokens[i], false, "Bearer x.y", "subscription");
+        assert_true(!seen.unrated && seen.rate_asked);
+    }
+    assert_went("POST", BELOW("/subscriptions/a/claim"), true, "Bearer s", "subscription");
+    assert_true(!seen.unrated && seen.rate_asked);
+}
+
 /* Without memory for a request the connection ends. */
 static void bears_no_memory(void **state)
 {
@@ -303,6 +322,7 @@ int main(void)
         cmocka_unit_test(chooses),
         cmocka_unit_test(asks_for_the_secret),
         cmocka_unit_test(counts_those_who_may),
+        cmocka_unit_test(counts_bodies_of_those_who_may),
         cmocka_unit_test(bears_no_memory),
         cmocka_unit_test(answers_of_any_length),
         cmocka_unit_test(drops_what_cannot_leave),
