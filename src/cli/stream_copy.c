@@ -423,31 +423,41 @@ static void report(struct copy *c)
     }
 }
 
-/* The destination's own flags, or else the place that its name or URL says. The secret of the
- * source is sent there only when it is the same server. */
-static int open_destination(struct copy *c)
+/* The destination's own flags, or else the place that its name or URL says. */
+static struct site_wish wish_of_destination(const struct copy *c)
 {
     const struct stream_settings *set = &c->call->set;
     const char *stream = c->call->operands[1];
     bool own = set->to_url != NULL || set->to_profile != NULL;
-    bool below = profile_url_covers(c->from.site.url, stream);
     struct site_wish wish = {
         .stream = stream,
         .url = own ? set->to_url : set->url,
         .profile = own ? set->to_profile : set->profile,
         .secret_file = set->to_secret_file,
         .ca_file = set->to_ca_file,
+        .foreign = true,
     };
 
-    if (!own && !below && strstr(stream, "://") != NULL) {
+    if (!own && !profile_url_covers(c->from.site.url, stream) && strstr(stream, "://") != NULL) {
         wish.url = NULL;
         wish.profile = NULL;
     }
-    if (!own && wish.secret_file == NULL && wish.ca_file == NULL) {
-        struct site site;
-        struct errmsg msg = {{0}};
+    return wish;
+}
 
-        if (site_choose(&wish, &site, &msg) == 0 && strcmp(site.url, c->from.site.url) == 0) {
+/* The secret of the source, from a flag or from the environment, is sent to the destination only
+ * when that is the same server. */
+static int open_destination(struct copy *c)
+{
+    const struct stream_settings *set = &c->call->set;
+    struct site_wish wish = wish_of_destination(c);
+    struct site site;
+    struct errmsg msg = {{0}};
+
+    if (site_choose(&wish, &site, &msg) == 0 && strcmp(site.url, c->from.site.url) == 0) {
+        wish.foreign = false;
+        if (set->to_url == NULL && set->to_profile == NULL && wish.secret_file == NULL &&
+            wish.ca_file == NULL) {
             wish.secret_file = set->secret_file;
             wish.ca_file = set->ca_file;
         }

@@ -17,7 +17,7 @@ struct chooser {
     char profiles_path[SITE_PATH_BYTES_MAX]; /* empty: there is nowhere to look */
     const struct profile *profile;           /* that says the URL, or has it; NULL: none */
     const char *url;                         /* of the base */
-    bool secret_fits; /* what --secret-file or ARBE_SECRET_FILE names is for this URL */
+    bool own; /* the command's first server, and none that a whole URL leads to */
 };
 
 static const char *environment(const char *name)
@@ -179,8 +179,7 @@ static int choose_by_url(struct chooser *c, struct site *site, struct errmsg *ms
         if (c->wish->url != NULL || c->wish->profile != NULL) {
             return err_set(msg, ERR_INVALID, "\"%.80s\" is not below %.120s", stream, site->url);
         }
-        /* A secret that the environment names is for the server that the environment names. */
-        c->secret_fits = c->wish->secret_file != NULL;
+        c->own = false;
         c->profile = profiles_match(&c->profiles, stream);
         if (c->profile != NULL) {
             write_base(c->profile->url, strlen(c->profile->url), site->url);
@@ -228,6 +227,30 @@ static int read_secret(const char *path, struct site *site, struct errmsg *msg)
     return code;
 }
 
+/* A secret that the environment names is for the server that the environment names. Where it names
+ * none, it is for the command's own. */
+static bool environment_fits(const struct chooser *c, const char *base)
+{
+    char own[SITE_URL_BYTES_MAX];
+    struct errmsg msg = {{0}};
+    const char *url = environment("ARBE_URL");
+    const char *name = environment("ARBE_PROFILE");
+
+    if (url == NULL && name == NULL) {
+        return c->own;
+    }
+    if (url == NULL) {
+        const struct profile *profile = profiles_find(&c->profiles, name);
+
+        url = profile == NULL ? "" : profile->url;
+    }
+    if (check_url(url, "ARBE_URL", &msg) != 0) {
+        return false;
+    }
+    write_base(url, strlen(url), own);
+    return profile_url_covers(own, base);
+}
+
 static int choose_credentials(const struct chooser *c, struct site *site, struct errmsg *msg)
 {
     const char *secret = c->wish->secret_file;
@@ -239,7 +262,7 @@ static int choose_credentials(const struct chooser *c, struct site *site, struct
         code = profile_file_path(c->profiles_path, c->profile->secret_file, path, sizeof(path),
                                  msg);
         secret = path;
-    } else if (secret == NULL && c->secret_fits) {
+    } else if (secret == NULL && environment_fits(c, site->url)) {
         secret = environment("ARBE_SECRET_FILE");
     }
     if (code == 0 && secret != NULL) {
@@ -256,7 +279,7 @@ static int choose_credentials(const struct chooser *c, struct site *site, struct
 
 int site_choose(const struct site_wish *wish, struct site *ret_site, struct errmsg *msg)
 {
-    struct chooser c = {.wish = wish, .secret_fits = true};
+    struct chooser c = {.wish = wish, .own = !wish->foreign};
     struct site site = {.url = ""};
     int code = 0;
 

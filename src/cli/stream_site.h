@@ -3,13 +3,16 @@
  * A stream is given by its name or by its whole URL. A name lies below, whichever is there first:
  * --url, --profile, ARBE_URL, ARBE_PROFILE, the profile "default", the address at which
  * `arbe streams` listens when nobody says otherwise. A secret is sent only to the URL that it
- * belongs to: that of the profile, or the one that --secret-file was given with. */
+ * belongs to: that of the profile, the one that --secret-file was given with, or for that of
+ * ARBE_SECRET_FILE the one that the environment names. */
 #ifndef ARBE_CLI_STREAM_SITE_H
 #define ARBE_CLI_STREAM_SITE_H
 
 #include "arbe/stream_client.h"
 #include "base/err.h"
 #include "cli/secret.h"
+
+#include <stdbool.h>
 
 #define SITE_URL_BYTES_MAX  2048u
 #define SITE_PATH_BYTES_MAX 4096u
@@ -22,6 +25,7 @@ struct site_wish {
     const char *profile;
     const char *secret_file;
     const char *ca_file;
+    bool foreign; /* a second server, which a secret of the environment is not meant for */
 };
 
 /* Plain memory; holds a secret. */

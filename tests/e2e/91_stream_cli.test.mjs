@@ -392,7 +392,8 @@ describe('secrets and profiles', { timeout: 300_000 }, () => {
         assert.match(open.stderr, /chmod 600/);
     });
 
-    test('a secret is not sent to a server that it is not of', async (t) => {
+    // A server that notes what it is asked; each stream of it is missing.
+    async function spyFor(t) {
         const seen = [];
         const spy = net.createServer((socket) => {
             socket.on('error', () => {});
@@ -403,20 +404,59 @@ describe('secrets and profiles', { timeout: 300_000 }, () => {
         }).listen(0, '127.0.0.1');
         t.after(() => spy.close());
         await new Promise((done) => spy.on('listening', done));
-        const base = `http://127.0.0.1:${spy.address().port}`;
+        return { base: `http://127.0.0.1:${spy.address().port}`, seen };
+    }
+
+    test('a secret is not sent to a server that it is not of', async (t) => {
+        const { base, seen } = await spyFor(t);
         const user = new Shell({ ...env, ARBE_SECRET_FILE: join(secrets, 'a'), ARBE_URL: server.base });
         write(`[home]\nurl = ${base}/v1/stream/team\nsecret-file = ../secrets/a\n`);
         for (const stream of [`${base}/v1/stream/x`, `${base}/v1/stream/teamwork`]) {
             assert.equal((await user.run(['head', stream])).code, 3);
         }
-        assert.ok(seen.length >= 2 && seen.every((text) => !/authorization/i.test(text)), seen.join());
+        assert.equal((await user.run(['head', 'x', '--url', base])).code, 3);
+        assert.ok(seen.length >= 3 && seen.every((text) => !/authorization/i.test(text)), seen.join());
         assert.equal((await user.run(['head', `${base}/v1/stream/team/x`])).code, 3);
         assert.match(seen.at(-1), /authorization: bearer the-secret/i);
+    });
+
+    test('a copy does not bring the secret of its source to another server', async (t) => {
+        const { base, seen } = await spyFor(t);
+        const secret = { ARBE_SECRET_FILE: join(secrets, 'a') };
         const name = uniqueName('src');
         await shell.good(['create', name]);
-        seen.length = 0;
-        await user.run(['copy', name, `${base}/v1/stream/x`, '--secret-file', join(secrets, 'a')]);
-        assert.ok(seen.length > 0 && seen.every((text) => !/authorization/i.test(text)), seen.join());
+        write(`[away]\nurl = ${base}/v1/stream/\n`);
+        for (const [args, extra] of [
+            [[name, `${base}/v1/stream/x`, '--secret-file', join(secrets, 'a')], { ARBE_URL: server.base }],
+            [[name, `${base}/v1/stream/x`], { ...secret, ARBE_URL: server.base }],
+            [[name, name, '--to-url', base], { ...secret, ARBE_URL: server.base }],
+            [[name, name, '--to-profile', 'away'], { ...secret, ARBE_URL: server.base }],
+            [[name, name, '--url', server.base, '--to-url', base], secret],
+            [[name, name, '--url', server.base, '--to-profile', 'away'], secret],
+        ]) {
+            seen.length = 0;
+            await new Shell({ ...env, ...extra }).run(['copy', ...args]);
+            assert.ok(seen.length > 0 && seen.every((text) => !/authorization/i.test(text)), `${args}: ${seen}`);
+        }
+    });
+
+    test('a copy within one server has the secret at both ends', async (t) => {
+        const guarded = await serverFor(t, ['--secret-file', join(secrets, 'a')]);
+        const secret = { ARBE_SECRET_FILE: join(secrets, 'a') };
+        const user = new Shell({ XDG_CONFIG_HOME: top, ...secret });
+        await user.good(['create', 'x', '--type', 'text', '--url', guarded.base]);
+        for (const [args, extra] of [
+            [['x', 'b'], { ARBE_URL: guarded.base }],
+            [['x', 'c', '--to-url', guarded.base], { ARBE_URL: guarded.base }],
+            [['x', 'd', '--url', guarded.base, '--to-url', `${guarded.base}/v1/stream/`], {}],
+            [['x', `${guarded.base}/v1/stream/e`, '--url', guarded.base], {}],
+        ]) {
+            await user.good(['copy', ...args], { env: extra });
+        }
+        const open = uniqueName('open');
+        await shell.good(['create', open, '--type', 'text']);
+        await user.good(['copy', open, 'f', '--url', server.base, '--to-url', guarded.base], { env: { ARBE_URL: guarded.base } });
+        assert.equal(await user.good(['list', '--url', guarded.base]), 'b\nc\nd\ne\nf\nx\n');
     });
 
     test('a file of profiles that is not good is refused, with the line', async () => {

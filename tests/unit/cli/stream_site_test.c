@@ -123,6 +123,42 @@ static void urls_are_cut(void **state)
                 "first-secret");
 }
 
+/* The secret of the environment is for the server that the environment names, by URL or by profile;
+ * where it names none, for the first server of the command and not for the second. */
+static void secrets_of_the_environment_stay(void **state)
+{
+    char one[200];
+
+    (void)state;
+    (void)snprintf(one, sizeof(one), "%s/one", dir);
+    write_file("profiles", "[p]\nurl=http://p/x\n[q]\nurl=http://q\n");
+    assert_int_equal(setenv("ARBE_SECRET_FILE", one, 1), 0);
+    assert_site(WISH(.stream = "a", .url = "http://b"), "http://b/v1/stream/", "a", "first-secret");
+    assert_site(WISH(.stream = "a", .profile = "q"), "http://q/v1/stream/", "a", "first-secret");
+    assert_site(WISH(.stream = "a", .url = "http://b", .foreign = true), "http://b/v1/stream/", "a",
+                "");
+    assert_site(WISH(.stream = "a", .profile = "q", .foreign = true), "http://q/v1/stream/", "a",
+                "");
+    assert_site(WISH(.stream = "a", .foreign = true), SITE_URL_DEFAULT, "a", "");
+    assert_int_equal(setenv("ARBE_PROFILE", "p", 1), 0);
+    assert_site(WISH(.stream = "a", .profile = "q"), "http://q/v1/stream/", "a", "");
+    assert_site(WISH(.stream = "a", .profile = "p", .foreign = true), "http://p/x/", "a",
+                "first-secret");
+    assert_int_equal(setenv("ARBE_PROFILE", "gone", 1), 0);
+    assert_site(WISH(.stream = "a", .profile = "p"), "http://p/x/", "a", "");
+    assert_int_equal(setenv("ARBE_URL", "http://b", 1), 0);
+    assert_site(WISH(.stream = "a"), "http://b/v1/stream/", "a", "first-secret");
+    assert_site(WISH(.stream = "a", .url = "http://b/", .foreign = true), "http://b/v1/stream/",
+                "a", "first-secret");
+    assert_site(WISH(.stream = "http://b/v1/stream/a", .foreign = true), "http://b/v1/stream/", "a",
+                "first-secret");
+    assert_site(WISH(.stream = "a", .url = "http://b.evil"), "http://b.evil/v1/stream/", "a", "");
+    assert_site(WISH(.stream = "a", .url = "http://b:81"), "http://b:81/v1/stream/", "a", "");
+    assert_site(WISH(.stream = "a", .profile = "p"), "http://p/x/", "a", "");
+    assert_int_equal(setenv("ARBE_URL", "b", 1), 0);
+    assert_site(WISH(.stream = "a", .url = "http://b"), "http://b/v1/stream/", "a", "");
+}
+
 /* Names are told decoded; what stands for a slash or a percent sign in a name stays. */
 static void names_are_decoded(void **state)
 {
@@ -174,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(names_have_a_base, set_up),
         cmocka_unit_test_setup(urls_are_cut, set_up),
+        cmocka_unit_test_setup(secrets_of_the_environment_stay, set_up),
         cmocka_unit_test_setup(names_are_decoded, set_up),
         cmocka_unit_test_setup(refuses, set_up),
     };
