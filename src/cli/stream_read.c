@@ -90,7 +90,8 @@ static void show_object(struct reading *r, const struct stream_piece_view *piece
     out_end_message(o);
 }
 
-/* Cuts bytes behind the last line that is wanted. */
+/* Cuts bytes behind the last line that is wanted. What the piece tells of the place behind them
+ * would then lead past bytes that nobody was shown. */
 static void cut_lines(struct reading *r, struct stream_piece_view *piece)
 {
     const char *at = piece->data;
@@ -106,7 +107,12 @@ static void cut_lines(struct reading *r, struct stream_piece_view *piece)
         at = end + 1;
         r->left--;
     }
-    piece->len -= rest;
+    if (rest > 0) {
+        piece->len -= rest;
+        piece->next_offset = NULL;
+        piece->up_to_date = 0;
+        piece->closed = 0;
+    }
 }
 
 static void show(struct reading *r, struct stream_piece_view *piece)

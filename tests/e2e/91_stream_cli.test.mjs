@@ -77,6 +77,19 @@ describe('create, append, read', { timeout: 300_000 }, () => {
         await refused(['read', name, '--from', 'nowhere'], 1, /offset/);
     });
 
+    test('--count of lines tells no offset behind what it left out', async () => {
+        const name = uniqueName('count');
+        await shell.good(['create', name, '--type', 'text']);
+        await shell.good(['append', name, 'one\ntwo\n', '--close']);
+        const read = async (count) => objects(await shell.good(['read', name, '--json', '--count', count]));
+        assert.deepEqual(await read('1'), [{ text: 'one\n' }]);
+        const [all] = await read('2');
+        assert.deepEqual(all, { text: 'one\ntwo\n', next_offset: all.next_offset, up_to_date: true, closed: true });
+        assert.equal(await shell.good(['read', name, '--from', all.next_offset]), '');
+        const [follow] = objects(await shell.good(['follow', name, '--json', '--count', '1']));
+        assert.deepEqual(follow, { text: 'one\n' });
+    });
+
     test('a configuration that is there is fine, another one is a conflict', async () => {
         const name = uniqueName('conf');
         const [made] = objects(await shell.good(['create', name, '--type', 'json', '--ttl', '2h', '--json']));
