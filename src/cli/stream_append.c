@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/json_value.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 
@@ -24,6 +25,7 @@ struct appending {
     const char *content_type;
     struct stream_info info; /* of the stream, then of the append */
     bool json;
+    bool told;     /* what failed at the server was said */
     uint64_t line; /* number of the one at hand, from 1 */
     struct buf encoded;
 };
@@ -35,6 +37,7 @@ static int fail(struct appending *a, const struct stream_error *error)
     int64_t epoch = 0;
     int code = stream_call_fail(a->call, a->peer.site.name, error);
 
+    a->told = true;
     if (a->producer != NULL && a->call->set.lines) {
         stream_producer_counts(a->producer, &appended, &stored, &epoch);
         if (a->call->set.json) {
@@ -50,15 +53,43 @@ static int fail(struct appending *a, const struct stream_error *error)
     return code;
 }
 
-/* The message as it is sent: a JSON string where --text says that it is text. */
-static struct slice encode(struct appending *a, struct slice message)
+/* Says why a message is not sent, each line by its number. */
+static int refuse(const struct appending *a, const char *why)
 {
-    if (!a->json || !a->call->set.text) {
-        return message;
+    if (a->call->set.lines) {
+        return stream_call_cannot(a->call, "line %" PRIu64 " %s", a->line, why);
+    }
+    return stream_call_cannot(a->call, "the message %s", why);
+}
+
+/* Whether messages are made JSON strings: then nothing at all is a message, too. */
+static bool makes_strings(const struct appending *a)
+{
+    return a->json && a->call->set.text;
+}
+
+/* Whether the stream is only closed, since there is no message to close it with. */
+static bool only_closes(const struct appending *a, struct slice message)
+{
+    return a->call->set.close && message.len == 0 && !makes_strings(a);
+}
+
+/* Makes of the message what is sent: a JSON string where --text says that it is text. */
+static int encode(struct appending *a, struct slice *message)
+{
+    if (!makes_strings(a)) {
+        return 0;
+    }
+    if (!utf8_valid(*message)) {
+        return refuse(a, "is not UTF-8, which a JSON string must be");
     }
     buf_clear(&a->encoded);
-    json_append_string(&a->encoded, message);
-    return a->encoded.failed ? SLICE("") : buf_slice(&a->encoded);
+    json_append_string(&a->encoded, *message);
+    if (a->encoded.failed) {
+        return refuse(a, "needs more memory as a JSON string than there is");
+    }
+    *message = buf_slice(&a->encoded);
+    return 0;
 }
 
 static int give(struct appending *a, struct slice message)
@@ -66,12 +97,15 @@ static int give(struct appending *a, struct slice message)
     struct stream_error error = {0};
     struct slice value;
     struct errmsg msg = {{0}};
+    char why[sizeof(msg.text) + 64];
+    int code = encode(a, &message);
 
-    message = encode(a, message);
-    if (a->json && json_text_read(message, &value, &msg) != 0) {
-        (void)stream_call_cannot(a->call, "line %" PRIu64 " is not JSON: %s (--text sends text)",
-                                 a->line, msg.text);
-        return COMMAND_FAILED;
+    if (code != 0) {
+        return code;
+    }
+    if (a->json && message.len > 0 && json_text_read(message, &value, &msg) != 0) {
+        (void)snprintf(why, sizeof(why), "is not JSON: %s (--text sends text)", msg.text);
+        return refuse(a, why);
     }
     if (stream_producer_append(a->producer, message.ptr, message.len, &error) != STREAM_OK) {
         return fail(a, &error);
@@ -160,15 +194,17 @@ static int read_lines(struct appending *a)
     return code;
 }
 
-/* What is stored stays stored when a later line is bad: the good ones before it are sent. */
+/* What is stored stays stored when a later line is bad: the good ones before it are sent, and when
+ * that fails too, both are told. */
 static int finish(struct appending *a, int code)
 {
     struct stream_error error = {0};
     int rc = STREAM_OK;
 
     if (code != 0) {
-        if (code == COMMAND_FAILED && interrupt_signal() == 0) {
-            (void)stream_producer_flush(a->producer, &a->info, NULL);
+        if (code == COMMAND_FAILED && interrupt_signal() == 0 && !a->told &&
+            stream_producer_flush(a->producer, &a->info, &error) != STREAM_OK) {
+            (void)fail(a, &error);
         }
         return code;
     }
@@ -213,12 +249,10 @@ static int append_produced(struct appending *a, struct slice message)
 {
     int code = make_producer(a);
 
-    if (code == 0) {
-        a->line = 1;
-        code = message.len == 0 ? 0 : give(a, message);
-        code = finish(a, code);
+    if (code != 0) {
+        return code;
     }
-    return code;
+    return finish(a, only_closes(a, message) ? 0 : give(a, message));
 }
 
 static int append_plain(struct appending *a, struct slice message)
@@ -229,8 +263,11 @@ static int append_plain(struct appending *a, struct slice message)
         .close = (int)a->call->set.close,
     };
     struct stream_error error = {0};
+    int code = only_closes(a, message) ? 0 : encode(a, &message);
 
-    message = encode(a, message);
+    if (code != 0) {
+        return code;
+    }
     if (stream_client_append(a->peer.client, a->peer.site.name, message.ptr, message.len, &options,
                              &a->info, &error) != STREAM_OK) {
         return fail(a, &error);

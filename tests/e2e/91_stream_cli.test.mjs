@@ -120,6 +120,40 @@ describe('create, append, read', { timeout: 300_000 }, () => {
         await shell.good(['close', name]);
     });
 
+    test('an empty message is refused, but for text that becomes a string', async () => {
+        const [text, json] = [uniqueName('text'), uniqueName('json')];
+        await shell.good(['create', text, '--type', 'text']);
+        await shell.good(['create', json, '--type', 'json']);
+        for (const flags of [[], ['--producer', 'me']]) {
+            await refused(['append', text, '', ...flags], 2, /nothing to append/);
+            await refused(['append', text, '', '--text', ...flags], 2, /nothing to append/);
+            await refused(['append', json, ...flags], 2, /nothing to append/, { input: '' });
+            await shell.good(['append', json, '', '--text', ...flags]);
+        }
+        assert.deepEqual(objects(await shell.good(['read', json])), ['', '']);
+        for (const [name, flags, messages] of [
+            [text, [], []], [uniqueName('t'), ['--producer', 'me'], []],
+            [json, ['--text'], ['', '', '']], [uniqueName('j'), ['--text', '--producer', 'me'], ['']], [uniqueName('j'), [], []],
+        ]) {
+            await shell.run(['create', name, '--type', /^j/.test(name) ? 'json' : 'text']);
+            assert.equal(objects(await shell.good(['append', name, '', '--close', '--json', ...flags]))[0].closed, true);
+            assert.deepEqual(objects(await shell.good(['read', name])), messages);
+        }
+    });
+
+    test('text that is no UTF-8 is not made a string of other characters', async () => {
+        const [text, json] = [uniqueName('text'), uniqueName('json')];
+        await shell.good(['create', text, '--type', 'text']);
+        await shell.good(['create', json, '--type', 'json']);
+        const input = Buffer.from('a\xffb', 'latin1');
+        await refused(['append', json, '--text', '--close'], 1, /the message is not UTF-8/, { input });
+        await refused(['append', json, '--text', '--producer', 'me'], 1, /the message is not UTF-8/, { input });
+        await refused(['append', json, '--text', '--lines'], 1, /line 2 is not UTF-8/, { input: Buffer.concat([Buffer.from('ä\n'), input]) });
+        assert.deepEqual(objects(await shell.good(['read', json])), ['ä']);
+        await shell.good(['append', text, '--text'], { input });
+        assert.equal(objects(await shell.good(['read', text, '--json']))[0].base64, input.toString('base64'));
+    });
+
     test('a message from stdin has a largest size', async () => {
         const name = uniqueName('large');
         await shell.good(['create', name]);
@@ -172,6 +206,17 @@ describe('append --lines', { timeout: 300_000 }, () => {
         await refused(['append', name, '--lines'], 1, /line 3 is not JSON/, { input: '1\n2\n{3\n4\n' });
         assert.deepEqual(objects(await shell.good(['read', name])), [1, 2]);
         await refused(['append', name, '5', '--lines'], 2, /stdin/);
+    });
+
+    test('a bad line does not hide that those before it could not be stored', async () => {
+        const name = uniqueName('both');
+        await shell.good(['create', name, '--type', 'json', '--closed']);
+        const { code, stderr } = await shell.run(['append', name, '--lines'], { input: '1\n{2\n' });
+        assert.equal(code, 1);
+        assert.equal(lines(stderr).length, 3, stderr);
+        assert.match(stderr, /line 2 is not JSON.*\n.*closed.*\n.*of 1 messages at least the first 0 are stored\n/);
+        const told = await shell.run(['append', name, '--lines', '--json'], { input: '1\n{2\n' });
+        assert.deepEqual(objects(told.stderr).map((one) => one.error ?? one), ['FAILED', 'CLOSED', { appended: 1, stored: 0 }]);
     });
 
     test('to a closed stream it tells how many are stored', async () => {
