@@ -64,13 +64,17 @@ static int load_subscription(void *context, struct slice key, struct slice value
     if (subscription_store_read(key, value, &n) < 0 || by_number(d, n.number)) {
         return refuse(d, key);
     }
+    see_number(s, n.number);
+    if (n.kind == SUBSCRIPTION_NOTE_TOMBSTONE && n.state.generation == 0) {
+        garbage_add(s, 0, n.id); /* it keeps nothing: none is written any more */
+        return 0;
+    }
     struct subscription *sub = core_obtain(s, n.id);
     if (!sub) {
         return no_memory(d);
     }
     sub->number = n.number;
     sub->created_ms = n.created_ms;
-    see_number(s, n.number);
     if (n.kind == SUBSCRIPTION_NOTE_TOMBSTONE) {
         sub->state.generation = n.state.generation;
         atomic_fetch_add(&s->counts.tombstones, 1);

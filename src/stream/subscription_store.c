@@ -141,6 +141,17 @@ static void store_tombstone(struct buf *batch, const struct subscription_change 
     put_u64(&value, c->after.generation);
     assert(value.buf.len + 4 <= NOTE_TOMB_BYTES_MAX);
     put_note(batch, &key, &value);
+}
+
+/* There is a generation to keep only if it ever had a wake. */
+static void store_removal(struct buf *batch, const struct subscription_change *c)
+{
+    struct note_text key;
+    if (c->after.generation > 0) {
+        store_tombstone(batch, c);
+    } else {
+        subscription_store_forget(batch, c->sub->id);
+    }
     number_key(&key, SLICE(SUBSCRIPTION_KEY_WAKE), c->sub->number);
     note_delete(batch, buf_slice(&key.buf));
 }
@@ -181,7 +192,7 @@ void subscription_store_change(struct buf *batch, const struct subscription_chan
 {
     struct subscription *sub = c->sub;
     if (c->remove) {
-        store_tombstone(batch, c);
+        store_removal(batch, c);
         return;
     }
     if (c->create) {

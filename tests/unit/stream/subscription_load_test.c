@@ -1,6 +1,8 @@
 /* What is there again after the server was killed. */
 #include "stream/subscription_load.c"
 
+#include "base/bytes.h"
+#include "base/crc32c.h"
 #include "log/note.h"
 
 #include "unit/stream/subscription_rig.h"
@@ -182,6 +184,73 @@ static void test_tombstone_expires(void **state)
     assert_true(said("TOKEN_EXPIRED"));
 }
 
+static int count_note(void *context, struct slice key, struct slice value)
+{
+    (void)key;
+    (void)value;
+    ++*(unsigned *)context;
+    return 0;
+}
+
+static unsigned notes_kept(void)
+{
+    unsigned count = 0;
+    struct errmsg msg;
+    assert_int_equal(engine_each_note(rig.engine, SLICE(""), count_note, &count, &msg), 0);
+    return count;
+}
+
+static void put_note(struct slice key, struct slice value)
+{
+    struct buf batch;
+    buf_init(&batch, 1000);
+    note_put(&batch, key, value);
+    struct stream_op op = {.verb = STREAM_NOTE, .note = {.changes = buf_slice(&batch)}};
+    assert_int_equal(rig_op(&rig, &op), 0);
+    buf_finish(&batch);
+}
+
+/* One that never had a wake has no generation to keep: nothing is left of it. */
+static void test_never_woken(void **state)
+{
+    (void)state;
+    make("events/a", "[1]");
+    assert_int_equal(sub_put("s", HOOK("events/*", "")), 201);
+    assert_int_equal(notes_kept(), 3);
+    assert_int_equal(sub_do(SUBSCRIPTION_DELETE, "s", ""), 204);
+    assert_int_equal(notes_kept(), 0);
+    sub_crash(false);
+    assert_null(core_find(subs, SLICE("s")));
+}
+
+/* The tombstone of such a one, which an older version wrote, counts for nothing and goes; also when
+ * its id is taken at once. */
+static void test_empty_tombstone(void **state)
+{
+    (void)state;
+    char value[30] = {1, 2, 99}; /* the number 99, deleted at 0, generation 0 */
+    const struct slice keys[] = {SLICE("sub/s"), SLICE("sub/t")};
+    for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
+        uint32_t crc = crc32c(crc32c(0, keys[i].ptr, keys[i].len), value, 26);
+        bytes_put_u32(value + 26, crc);
+        put_note(keys[i], (struct slice){value, sizeof(value)});
+        value[2]++;
+    }
+    subs->hold_until_ms = UINT64_MAX;
+    sub_detach();
+    rig_reopen(&rig, false);
+    struct subscriptions_config config = sub_config();
+    struct errmsg msg = {{0}};
+    assert_int_equal(subscriptions_open_stepped(&config, &subs, &msg), 0);
+    assert_int_equal(subs->by_id.count, 0);
+    assert_int_equal(subs->counts.tombstones, 0);
+    assert_int_equal(subs->next_number, 101);
+    assert_int_equal(sub_put("s", HOOK("events/*", "")), 201);
+    assert_int_equal(notes_kept(), 2);
+    sub_crash(false);
+    assert_int_equal(sub_do(SUBSCRIPTION_GET, "s", ""), 200);
+}
+
 /* Links that an append made are found again: whatever matches and has no note is pending from its
  * start. A fork that has only inherited is not. */
 static void test_found_links(void **state)
@@ -274,18 +343,15 @@ static void test_damage(void **state)
     (void)state;
     assert_int_equal(sub_put("s", HOOK("events/*", "")), 201);
     sub_detach();
-    struct buf batch;
-    buf_init(&batch, 1000);
-    note_put(&batch, SLICE("sub/t"), SLICE("\1\1nonsense"));
-    struct stream_op op = {.verb = STREAM_NOTE, .note = {.changes = buf_slice(&batch)}};
-    assert_int_equal(rig_op(&rig, &op), 0);
+    put_note(SLICE("sub/t"), SLICE("\1\1nonsense"));
     struct subscriptions_config config = sub_config();
     struct errmsg msg = {{0}};
     assert_int_equal(subscriptions_open_stepped(&config, &subs, &msg), ERR_CORRUPT);
     assert_non_null(strstr(msg.text, "does not prove itself"));
-    buf_clear(&batch);
+    struct buf batch;
+    buf_init(&batch, 1000);
     note_delete(&batch, SLICE("sub/t"));
-    op = (struct stream_op){.verb = STREAM_NOTE, .note = {.changes = buf_slice(&batch)}};
+    struct stream_op op = {.verb = STREAM_NOTE, .note = {.changes = buf_slice(&batch)}};
     assert_int_equal(rig_op(&rig, &op), 0);
     buf_finish(&batch);
     sub_attach();
@@ -294,13 +360,12 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_definition),        TEST(test_live_lease),
-        TEST(test_dead_lease),        TEST(test_accepted_webhook),
-        TEST(test_webhook_under_way), TEST(test_retry),
-        TEST(test_clock_went_back),   TEST(test_tombstone),
-        TEST(test_tombstone_expires), TEST(test_found_links),
-        TEST(test_event_again),       TEST(test_streams_gone),
-        TEST(test_left_over_links),   TEST(test_damage),
+        TEST(test_definition),       TEST(test_live_lease),        TEST(test_dead_lease),
+        TEST(test_accepted_webhook), TEST(test_webhook_under_way), TEST(test_retry),
+        TEST(test_clock_went_back),  TEST(test_tombstone),         TEST(test_tombstone_expires),
+        TEST(test_never_woken),      TEST(test_empty_tombstone),   TEST(test_found_links),
+        TEST(test_event_again),      TEST(test_streams_gone),      TEST(test_left_over_links),
+        TEST(test_damage),
     };
     return UNIT_RUN(tests);
 }
