@@ -6,7 +6,8 @@
  *     extents there are never many small ones. An extent is not small either when it has half of
  *     the marks that one may have, RUN_MARKS_BYTES_MAX: two of these would not make one.
  *   - Packs of which less than half is live, and small packs by the same rule of tiers, with all
- *     packs of a tier taken for a row. Each of their extents moves as it is.
+ *     packs of a tier taken for a row. Each of their extents moves as it is. A round that may not
+ *     fill a pack beyond a tier leaves that tier alone: what it wrote would be as small again.
  *
  * How: bytes are read and proven, written to a new pack, and then the catalog replaces the extents
  * that exactly cover the range, in one transaction. If they no longer do (the stream went
@@ -392,10 +393,11 @@ static int drop_dead(const struct compaction *k, const struct pack_list *packs)
     return rc;
 }
 
-/* The size under which packs are put together; 0: there are not enough small ones. */
-static uint64_t small_pack_limit(const struct pack_list *packs)
+/* The size under which packs are put together by a round of `bytes_max`; 0: there are not enough
+ * small ones. */
+static uint64_t small_pack_limit(const struct pack_list *packs, uint64_t bytes_max)
 {
-    for (unsigned tier = 0; tier < TIER_COUNT; tier++) {
+    for (unsigned tier = 0; tier < TIER_COUNT && pack_tiers[tier] <= bytes_max; tier++) {
         size_t count = 0;
         for (size_t i = 0; i < packs->count; i++) {
             const struct pack_info *p = &packs->items[i];
@@ -428,7 +430,7 @@ static int rewrite_packs(const struct compaction *k, const struct pack_list *pac
 {
     struct round r;
     round_init(&r, k);
-    uint64_t limit = small_pack_limit(packs);
+    uint64_t limit = small_pack_limit(packs, k->bytes_max);
     int rc = 0;
     for (size_t i = 0; i < packs->count && r.left > 0 && rc == 0; i++) {
         const struct pack_info *p = &packs->items[i];

@@ -329,6 +329,14 @@ static bool drop_gone(struct local_store *s)
 
 static int run_compaction(struct local_store *s);
 
+static bool stopping(struct local_store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool stop = s->stop;
+    pthread_mutex_unlock(&s->lock);
+    return stop;
+}
+
 /* Compacts until a round neither moves nor unlinks anything: a round takes only a share of the free
  * space, and a pack is unlinked in the round after it died. Whether anything was gained. */
 static bool reclaim(struct local_store *s)
@@ -337,7 +345,7 @@ static bool reclaim(struct local_store *s)
     do {
         (void)run_compaction(s); /* a failure was told */
         gained = gained || s->packs_gone > 0;
-    } while (s->replaced > 0 || s->packs_gone > 0);
+    } while ((s->replaced > 0 || s->packs_gone > 0) && !stopping(s));
     return gained;
 }
 

@@ -261,6 +261,34 @@ static void test_small_packs(void **state)
     finish(&f);
 }
 
+/* A round that is too short to get beyond a tier does not begin with it, for it would never end;
+ * one that just reaches it does. */
+static void test_short_rounds(void **state)
+{
+    (void)state;
+    struct fixture f;
+    bool more = true;
+    init(&f);
+    for (stream_id id = 1; id <= PACKS_IN_TIER + 1; id++) {
+        add_pack(&f, id, false, 0, 1, 300 * KIB);
+    }
+    f.bytes_max = 256 * KIB;
+    for (unsigned i = 0; i < 2 * PACKS_IN_TIER && more; i++) {
+        assert_int_equal(run(&f, &more), 0);
+    }
+    assert_false(more);
+    assert_int_equal(f.work.moved_bytes, 0);
+    f.bytes_max = 4 * MIB;
+    assert_int_equal(run(&f, &more), 0);
+    assert_true(more);
+    assert_int_equal(run(&f, &more), 0);
+    assert_false(more);
+    assert_int_equal(f.replaced, 14);
+    assert_int_equal(count_packs(&f), 4);
+    assert_int_equal(verify(&f, 1) + verify(&f, PACKS_IN_TIER + 1), 2);
+    finish(&f);
+}
+
 /* A damaged extent stays where it is and hinders nobody else. */
 static void test_damage(void **state)
 {
@@ -322,6 +350,7 @@ int main(void)
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_dead_pack),
         cmocka_unit_test(test_small_packs),
+        cmocka_unit_test(test_short_rounds),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_fault_in_any_call),
     };

@@ -208,6 +208,37 @@ static void test_dead_packs_go_on_full_disk(void **state)
     fixture_finish(&f);
 }
 
+/* What is alive in a mostly dead pack moves in one round and the pack goes in the next one, unless
+ * the store is to stop. */
+static void test_stop_ends_reclaim(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    assert_int_equal(open_store(&f), 0);
+    struct local_store *s = local_of(f.store);
+    for (unsigned k = 0; k < SLOTS; k++) {
+        assert_int_equal(create(&f, k), 0);
+        assert_int_equal(append(&f, k, 3000), 0);
+    }
+    assert_int_equal(commit(&f), 0);
+    assert_int_equal(make_checkpoint(s), 0);
+    for (unsigned k = 0; k < 3; k++) {
+        assert_int_equal(erase(&f, k), 0);
+    }
+    assert_int_equal(commit(&f), 0);
+    assert_int_equal(make_checkpoint(s), 0);
+    uint64_t size = 0;
+    s->stop = true;
+    assert_false(reclaim(s));
+    assert_int_equal(f.replaced, 1);
+    assert_true(fakedisk_file_size(f.disk, DIR_PATH "/packs/pack-0000000000000001", &size));
+    s->stop = false;
+    assert_true(reclaim(s));
+    assert_false(fakedisk_file_size(f.disk, DIR_PATH "/packs/pack-0000000000000001", &size));
+    fixture_finish(&f);
+}
+
 /* Removes a directory with the files in it. */
 static int remove_file(void *context, const char *name)
 {
@@ -390,6 +421,7 @@ int main(void)
         cmocka_unit_test(test_compaction),
         cmocka_unit_test(test_dead_packs_go),
         cmocka_unit_test(test_dead_packs_go_on_full_disk),
+        cmocka_unit_test(test_stop_ends_reclaim),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_trouble_is_told),
         cmocka_unit_test(test_log_is_bounded),
