@@ -62,6 +62,9 @@ static void finish(struct exchange *x)
     } else if (op->answer.failed) {
         problem_answer_code(x, ERR_NOMEM, &(struct errmsg){{0}});
     } else {
+        if (op->code != 0) {
+            problem_note(x, op->code);
+        }
         control_answer(x, op->status, SLICE("application/json"), REPLY_NO_STORE,
                        buf_slice(&op->answer));
     }

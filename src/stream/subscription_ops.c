@@ -41,6 +41,7 @@ void ops_answer(struct subscription_op *op, int status)
     op->status = status;
     if (op->answer.failed) {
         buf_finish(&op->answer);
+        op->code = ERR_NOMEM;
         op->status = subscription_view_error(&op->answer, SUBSCRIPTION_ERROR_UNAVAILABLE,
                                              slice_of(err_text(ERR_NOMEM)));
     }
@@ -63,6 +64,7 @@ void ops_fail(struct subscription_op *op, int code)
 {
     enum subscription_error error = code == ERR_NOSPC ? SUBSCRIPTION_ERROR_OUT_OF_SPACE
                                                       : SUBSCRIPTION_ERROR_UNAVAILABLE;
+    op->code = code;
     ops_refuse(op, error, "%s", err_text(code));
 }
 
@@ -176,6 +178,7 @@ void ops_arrive(struct task *task)
 static bool refuse_early(struct subscriptions *s, struct subscription_op *op)
 {
     if (atomic_load(&s->counts.ops) > SUBSCRIPTION_OPS_MAX) {
+        op->code = ERR_BUSY;
         ops_refuse(op, SUBSCRIPTION_ERROR_UNAVAILABLE,
                    "too many requests about subscriptions wait; try again shortly");
     } else if (op->body.len > SUBSCRIPTION_BODY_BYTES_MAX) {
@@ -198,6 +201,7 @@ void subscription_start(struct subscriptions *s, struct subscription_op *op)
 {
     op->owner = s;
     op->status = 0;
+    op->code = 0;
     op->request = NULL;
     buf_init(&op->answer, ANSWER_BYTES_MAX);
     list_init(&op->link);

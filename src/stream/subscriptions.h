@@ -113,6 +113,7 @@ struct subscription_op {
     void *context;                            /* the caller's */
 
     int status;        /* HTTP status */
+    int code;          /* ERR_* of log, catalog or memory behind it; 0: none, as the API refuses */
     struct buf answer; /* JSON; empty for 204; the caller finishes it */
 
     /* private */

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { OCTETS, Stream, uniqueName } from './lib/http.mjs';
+import { OCTETS, Stream, request, uniqueName } from './lib/http.mjs';
 import { Buffers } from './lib/fill.mjs';
 import { Faults, buildFaultLibrary, canMount, fillDisk, mountTiny } from './lib/faults.mjs';
+import { parseMetrics } from './lib/prometheus.mjs';
 import { Raw, head } from './lib/raw.mjs';
 import { Server, serverFor, startServer } from './lib/server.mjs';
 import { CONTROL, LONG_LEASE_MS, Receiver, Subscription, WakeReader, acksOf, assertError, assertStatus, control,
@@ -98,10 +99,19 @@ if (library) {
                 faults.set('sync wal EIO');
                 const fresh = new Subscription(server, uniqueName('fresh'));
                 const config = { type: 'pull-wake', pattern: 'x/*', wake_stream: 'w' };
-                for (const ask of [() => fresh.put(config), () => subscription.ack(claim, { acks: acksOf(claim), done: true }),
+                // Whether the first one is on the disk nobody knows, so nobody is asked to send it again.
+                const unknown = await fresh.put(config);
+                assertError(unknown, 503, 'UNAVAILABLE');
+                assert.match(unknown.json().error.message, /outcome is unknown/);
+                assert.equal(unknown.headers['retry-after'], undefined);
+                for (const ask of [() => subscription.ack(claim, { acks: acksOf(claim), done: true }),
                                    () => subscription.remove(), () => subscription.link(['y']), () => fresh.put(config)]) {
-                    assertError(await ask(), 503, 'UNAVAILABLE');
+                    const reply = await ask();
+                    assertError(reply, 503, 'UNAVAILABLE');
+                    assert.match(reply.headers['retry-after'], /^\d+$/);
                 }
+                const metrics = parseMetrics((await request(server.base, 'GET', '/metrics')).text);
+                assert.deepEqual(metrics.all('arbe_errors_total'), { UNKNOWN: 1, FAILED: 4 });
                 assert.equal((await control(server, 'GET', '/jwks.json')).status, 200);
                 faults.clear();
                 server.expectGone();

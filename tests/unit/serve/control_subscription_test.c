@@ -11,6 +11,7 @@ static struct {
     int refused;       /* the body, with this code */
     int status;        /* answered */
     bool bare;         /* without a document */
+    int noted;         /* the error, counted */
     struct slice text; /* the document */
 } seen;
 
@@ -50,6 +51,13 @@ void problem_answer_code(struct exchange *x, int code, const struct errmsg *msg)
     (void)x;
     (void)msg;
     seen.status = err_status(code);
+}
+
+void problem_note(struct exchange *x, int code)
+{
+    assert_int_equal(seen.status, 0); /* the headers depend on it */
+    x->outcome_unknown = code == ERR_UNKNOWN;
+    seen.noted = code;
 }
 
 void reply_begin(struct exchange *x, int status, struct slice cache_control)
@@ -175,11 +183,12 @@ static void bounds_bodies(void **state)
     assert_false(seen.awaits);
 }
 
-static void finish_with(int status, const char *text, bool failed)
+static void finish_with(int status, int code, const char *text, bool failed)
 {
     begin(HTTP_GET, CONTROL_SUBSCRIPTION);
     control_subscription_begin(&x);
     control.op.status = status;
+    control.op.code = code;
     buf_init(&control.op.answer, 100);
     buf_append(&control.op.answer, slice_of(text));
     control.op.answer.failed = failed;
@@ -191,26 +200,41 @@ static void finish_with(int status, const char *text, bool failed)
 static void answers(void **state)
 {
     (void)state;
-    finish_with(201, "{}", false);
+    finish_with(201, 0, "{}", false);
     assert_int_equal(seen.status, 201);
+    assert_int_equal(seen.noted, 0);
     assert_true(slice_equal(seen.text, SLICE("{}")));
     buf_finish(&control.op.answer);
-    finish_with(204, "", false);
+    finish_with(204, 0, "", false);
     assert_true(seen.status == 204 && seen.bare);
     buf_finish(&control.op.answer);
-    finish_with(200, "{", true);
+    finish_with(200, 0, "{", true);
     assert_int_equal(seen.status, 503);
     assert_null(seen.text.ptr);
+    buf_finish(&control.op.answer);
+}
+
+/* An error of the engine is counted, and its answer has the headers that belong to it. */
+static void notes_errors(void **state)
+{
+    (void)state;
+    finish_with(503, ERR_UNKNOWN, "{}", false);
+    assert_int_equal(seen.status, 503);
+    assert_int_equal(seen.noted, ERR_UNKNOWN);
+    assert_true(x.outcome_unknown);
+    buf_finish(&control.op.answer);
+    finish_with(507, ERR_NOSPC, "{}", false);
+    assert_int_equal(seen.noted, ERR_NOSPC);
+    assert_false(x.outcome_unknown);
     buf_finish(&control.op.answer);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(has_verbs),
-        cmocka_unit_test(takes_tokens),
-        cmocka_unit_test(bounds_bodies),
-        cmocka_unit_test(answers),
+        cmocka_unit_test(has_verbs),     cmocka_unit_test(takes_tokens),
+        cmocka_unit_test(bounds_bodies), cmocka_unit_test(answers),
+        cmocka_unit_test(notes_errors),
     };
 
     return UNIT_RUN(tests);

@@ -98,6 +98,7 @@ static void test_too_many_wait(void **state)
         subscription_start(subs, &ops[i]);
     }
     assert_int_equal(ops[SUBSCRIPTION_OPS_MAX].status, 503);
+    assert_int_equal(ops[SUBSCRIPTION_OPS_MAX].code, ERR_BUSY);
     assert_int_equal(ops[SUBSCRIPTION_OPS_MAX - 1].status, 0);
     sub_run();
     assert_int_equal(ops[SUBSCRIPTION_OPS_MAX - 1].status, 404);
@@ -420,6 +421,31 @@ static void test_refused(void **state)
     assert_int_equal(worker_acks(&w, SUBSCRIPTION_ACK, "events/a", 4, DONE), 200);
 }
 
+/* The error behind an answer is told beside it: of an unknown outcome HTTP says more than the
+ * status. What the API refuses has none. */
+static void test_error_behind(void **state)
+{
+    (void)state;
+    const int codes[] = {ERR_UNKNOWN, ERR_FAILED, ERR_NOSPC};
+    struct subscription_op op;
+    for (size_t i = 0; i < ARRAY_COUNT(codes); i++) {
+        const struct store_ops *real = refuse(codes[i]);
+        op_init(&op, SUBSCRIPTION_PUT, "s", PULL("events/*", ""));
+        op.code = 1;
+        (void)op_run(&op);
+        assert_int_equal(op.code, codes[i]);
+        rig.engine->store->ops = real;
+    }
+    op_init(&op, SUBSCRIPTION_GET, "s", "");
+    op.code = 1;
+    assert_int_equal(op_run(&op), 404);
+    assert_int_equal(op.code, 0);
+    subscriptions_stop(subs);
+    op_init(&op, SUBSCRIPTION_GET, "s", "");
+    assert_int_equal(op_run(&op), 503);
+    assert_int_equal(op.code, ERR_STOPPING);
+}
+
 /* What nobody asked for, such as a wake, is tried again. */
 static void test_refused_wake(void **state)
 {
@@ -487,6 +513,7 @@ int main(void)
         TEST(test_callback_first),
         TEST(test_callback_after_failure),
         TEST(test_refused),
+        TEST(test_error_behind),
         TEST(test_refused_wake),
         TEST(test_stopping),
     };
