@@ -21,10 +21,12 @@
 #include <inttypes.h>
 
 #define BATCH_BYTES       MIB
+#define BATCH_BYTES_MIN   (4u * KIB) /* a destination that takes no more than this is no use */
 #define BATCH_MESSAGES    1000u
 #define BATCH_WORTH_BYTES (64u * KIB) /* at a page's end an append of this size is sent */
 #define PAUSE_MS          200         /* before comparing again; longer each time */
 #define AGAIN             (-1)        /* the append's fate is to be found out by comparing */
+#define SMALLER           (-2)        /* nothing was taken; to be tried again with smaller ones */
 #define POSITION_DIGITS   20
 
 /* A place that is known in both streams. */
@@ -48,6 +50,7 @@ struct copy {
     uint64_t bytes;                      /* appended by this copy */
     struct buf batch;                    /* the next append, which begins at `position` */
     uint64_t batch_count;                /* messages or bytes of it */
+    size_t batch_max;                    /* bytes of it, but for a single message */
     char batch_end[STREAM_OFFSET_BYTES]; /* offset of the source behind it; empty: not known */
     char tail[STREAM_OFFSET_BYTES];      /* of the destination */
     struct bar bar;
@@ -228,7 +231,19 @@ static bool is_passing(const struct stream_error *error)
     }
 }
 
-/* 0, AGAIN, or an exit code. */
+/* Whether the batch was too large for the destination, and smaller ones can be made. */
+static bool shrink(struct copy *c)
+{
+    size_t len = c->batch.len < c->batch_max ? c->batch.len : c->batch_max;
+
+    if (c->error.status != 413 || len <= BATCH_BYTES_MIN || c->batch_count == 1) {
+        return false;
+    }
+    c->batch_max = len / 2 > BATCH_BYTES_MIN ? len / 2 : BATCH_BYTES_MIN;
+    return true;
+}
+
+/* 0, AGAIN, SMALLER, or an exit code. */
 static int send_batch(struct copy *c)
 {
     char seq[POSITION_DIGITS + 1];
@@ -248,7 +263,7 @@ static int send_batch(struct copy *c)
     (void)snprintf(seq, sizeof(seq), "%020" PRIu64, c->position);
     if (stream_client_append(c->to.client, c->to.site.name, c->batch.ptr, c->batch.len, &options,
                              &info, &c->error) != STREAM_OK) {
-        return is_passing(&c->error) ? AGAIN : fail(c, &c->to, &c->error);
+        return is_passing(&c->error) ? AGAIN : shrink(c) ? SMALLER : fail(c, &c->to, &c->error);
     }
     c->position += c->batch_count;
     c->bytes += c->batch.len;
@@ -273,7 +288,7 @@ static void add_to_batch(struct copy *c)
         buf_append_char(&c->batch, c->batch_count == 0 ? '[' : ',');
         c->batch_count++;
     } else {
-        size_t room = BATCH_BYTES - c->batch.len;
+        size_t room = c->batch_max - c->batch.len;
 
         rest.len = rest.len < room ? rest.len : room;
         c->batch_count += rest.len;
@@ -286,9 +301,18 @@ static void add_to_batch(struct copy *c)
     }
 }
 
+/* Whether what stands in the cursor would make the batch too large. */
+static bool is_full(const struct copy *c)
+{
+    const size_t brackets = 2; /* or a comma and one */
+
+    return c->json && c->batch_count > 0 &&
+           c->batch.len + c->cursor.rest.len + brackets > c->batch_max;
+}
+
 static bool is_due(const struct copy *c)
 {
-    return c->batch.len >= BATCH_BYTES || (c->json && c->batch_count >= BATCH_MESSAGES) ||
+    return c->batch.len >= c->batch_max || (c->json && c->batch_count >= BATCH_MESSAGES) ||
            (c->batch_end[0] != '\0' && c->batch.len >= BATCH_WORTH_BYTES);
 }
 
@@ -309,7 +333,7 @@ static int end(struct copy *c)
     return 0;
 }
 
-/* 0 when all is copied, AGAIN, or an exit code. */
+/* 0 when all is copied, AGAIN, SMALLER, or an exit code. */
 static int pump(struct copy *c)
 {
     struct stream_error error = {0};
@@ -333,8 +357,11 @@ static int pump(struct copy *c)
         } else if (rc != STREAM_OK) {
             return fail(c, &c->from, &error);
         } else if (c->cursor.rest.len > 0) {
-            add_to_batch(c);
-            code = is_due(c) ? send_batch(c) : 0;
+            code = is_full(c) ? send_batch(c) : 0;
+            if (code == 0) {
+                add_to_batch(c);
+                code = is_due(c) ? send_batch(c) : 0;
+            }
         }
         if (code != 0) {
             return code;
@@ -343,7 +370,7 @@ static int pump(struct copy *c)
 }
 
 /* Compares and copies until all is done, again whenever an append was refused or its fate is not
- * known. Without progress that ends. */
+ * known. Without progress that ends, as does making batches smaller. */
 static int work(struct copy *c)
 {
     int tries_max = c->call->set.retries == UINT64_MAX ? STREAM_CALL_RETRIES_LONG
@@ -366,6 +393,9 @@ static int work(struct copy *c)
         uint64_t compared = c->position;
 
         code = pump(c);
+        if (code == SMALLER) {
+            continue;
+        }
         if (code != AGAIN) {
             return code;
         }
@@ -467,7 +497,7 @@ static int open_destination(struct copy *c)
 
 int stream_call_copy(struct stream_call *call)
 {
-    struct copy c = {.call = call, .known = {.from = "-1", .to = "-1"}};
+    struct copy c = {.call = call, .known = {.from = "-1", .to = "-1"}, .batch_max = BATCH_BYTES};
     int patience = call->set.keep_following ? STREAM_RETRY_FOREVER : STREAM_CALL_RETRIES_LONG;
     int code = stream_call_open(call, call->operands[0], STREAM_CALL_RETRIES, &c.from);
 

@@ -57,6 +57,30 @@ describe('copy', { timeout: 300_000 }, () => {
         assert.equal(objects(await there.good(['head', name, '--json']))[0].content_type, 'image/png');
     });
 
+    test('to a server that takes less at a time', async (t) => {
+        const small = await serverFor(t, ['--max-body', '20KiB']);
+        const far = new Shell({ ARBE_URL: small.base });
+        const json = await source(0);
+        const long = (length) => JSON.stringify('x'.repeat(length - 2));
+        const messages = [...numbers(10_000).map(String), long(20_000), ...numbers(50).map(String), long(20_480 - 2), long(700), long(19_000)];
+        await shell.good(['append', json, '--lines'], { input: messages.join('\n') });
+        const [told] = objects(await shell.good(['copy', json, json, '--to-url', small.base, '--json']));
+        assert.deepEqual([told.messages, told.copied], [messages.length, messages.length]);
+        assert.equal(await far.good(['read', json]), `${messages.join('\n')}\n`);
+        await shell.good(['append', json, long(20_480)]);
+        await shell.good(['append', json, '1']);
+        const { code, stderr } = await shell.run(['copy', json, json, '--to-url', small.base]);
+        assert.equal(code, 1);
+        assert.match(stderr, /^arbe stream copy: .*20480.*\n$/);
+
+        const name = uniqueName('bytes');
+        const bytes = bytesOf(500_000, 3);
+        await shell.good(['create', name]);
+        await shell.good(['append', name], { input: bytes });
+        await shell.good(['copy', name, name, '--to-url', small.base]);
+        assert.deepEqual(await raw(far, name), bytes);
+    });
+
     test('an empty source, and an empty one that is closed', async () => {
         const name = await source(0);
         await shell.good(['copy', name, `${name}-2`]);
