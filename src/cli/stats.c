@@ -5,6 +5,7 @@
 #include "cli/tool.h"
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "log/survey.h"
 
 #include <stdio.h>
@@ -74,9 +75,10 @@ static void print_json(const struct survey *s, bool running)
 static void print_name(const struct survey_stream *one)
 {
     for (size_t i = 0; i < one->name_len; i++) {
-        unsigned char c = (unsigned char)one->name[i];
+        size_t control = utf8_control((struct slice){one->name + i, one->name_len - i});
 
-        (void)putchar(c < ' ' || c == 0x7f ? '?' : c);
+        (void)putchar(control > 0 ? '?' : (unsigned char)one->name[i]);
+        i += control > 0 ? control - 1 : 0;
     }
 }
 

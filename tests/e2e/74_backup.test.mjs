@@ -471,9 +471,12 @@ describe('verify and restore with the program', { timeout: 300_000 }, () => {
         assert.equal(said.largest[0].name, 'filled');
         assert.equal(said.largest[0].bytes, said.streamBytes);
         assert.ok(said.liveBytes > 2_000_000 && said.packBytes >= said.liveBytes && said.logFiles > 0);
+        await new Stream(server, 'no%C2%9B31mcolour', TEXT).create({}, 'x');
+        await eventually('a checkpoint', async () => JSON.parse(await good(['stats', '--json', server.dir])).streams === 3);
         const text = await good(['stats', server.dir]);
+        assert.match(text, /^ .* no\?31mcolour$/m);
         assert.match(text, /in use by a server/);
-        assert.match(text, /^streams    2, .* 1 forks/m);
+        assert.match(text, /^streams    3, .* 1 forks/m);
         assert.match(text, /^largest .* filled$/m);
         await server.stop();
         assert.match(await good(['stats', server.dir]), /not in use/);
