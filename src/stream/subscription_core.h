@@ -114,6 +114,7 @@ struct subscriptions {
     size_t calls_bytes;     /* of their bodies */
     size_t events;          /* wake events being written */
     size_t linkings;        /* under way */
+    size_t linking_links;   /* new links that those will make, at most */
     uint64_t next_number;   /* for a subscription; none above was given */
     uint64_t hold_until_ms; /* monotonic: what nobody asked for is not tried before */
     uint64_t sweep_due_ms;  /* monotonic: old tombstones are looked for */
@@ -176,6 +177,10 @@ int core_index(struct subscriptions *s, struct subscription *sub) MUST_USE;
 
 /* Has it forget both. */
 void core_forget_names(struct subscriptions *s, struct subscription *sub);
+
+/* The links or the lease of the subscription have changed: the statistics, by which links are
+ * limited, keep up at once. */
+void core_count(struct subscriptions *s, struct subscription *sub);
 
 /* Takes the link out of the index of names. */
 void core_unindex(struct subscriptions *s, struct subscription_link *l);

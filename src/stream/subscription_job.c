@@ -86,6 +86,7 @@ static void commit(struct subscriptions *s, struct subscription_change *c)
         wake_set_due(s, sub);
         atomic_fetch_add(&s->counts.wakes, wake);
     }
+    core_count(s, sub);
 }
 
 static void finish(struct subscription_job *job, int code)

@@ -83,6 +83,7 @@ static void end(struct linking *k)
     struct subscription *sub = k->sub;
     sub->linking = NULL;
     s->linkings--;
+    s->linking_links -= k->fresh;
     news_release(s, sub);
     core_ready(s, sub);
     drop_matches(k);
@@ -121,7 +122,8 @@ static void refuse_full(struct linking *k)
 static bool is_full(const struct linking *k)
 {
     return k->sub->link_count + k->fresh > SUBSCRIPTION_LINKS_MAX ||
-           atomic_load(&k->owner->counts.links) + k->fresh > SUBSCRIPTION_LINKS_ALL_MAX;
+           atomic_load(&k->owner->counts.links) + k->owner->linking_links >
+               SUBSCRIPTION_LINKS_ALL_MAX;
 }
 
 /* A link to that path, which counts once it is committed; the one there is, if there is one. NULL
@@ -141,6 +143,7 @@ static struct subscription_link *prepare_link(struct linking *k, struct slice pa
         }
     }
     k->fresh += l->dropped;
+    k->owner->linking_links += l->dropped;
     return l;
 }
 
@@ -220,13 +223,15 @@ static void conclude(struct linking *k)
 
 static bool add_match(struct linking *k, const struct match *m)
 {
-    struct subscription_link *l = prepare_link(k, (struct slice){m->path, m->path_len});
+    struct slice path = {m->path, m->path_len};
+    struct subscription_link *l = subscription_find(k->sub, path);
+    if (l && l->edit != 0) {
+        return true; /* named as well */
+    }
+    l = prepare_link(k, path);
     if (!l) {
         job_cancel(k->job, ERR_NOMEM);
         return false;
-    }
-    if (l->edit != 0) {
-        return true; /* named as well */
     }
     l->walk = k->owner->walk.number;
     const struct subscription_edit edit = {

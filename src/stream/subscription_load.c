@@ -167,6 +167,7 @@ static int begin_again(struct loading *d)
         if (core_index(s, sub) < 0) {
             return no_memory(d);
         }
+        core_count(s, sub);
         core_ready(s, sub);
     }
     return 0;

@@ -187,7 +187,7 @@ static void drop_link(struct subscriptions *s, struct subscription_link *l)
 static bool has_room(struct subscriptions *s, struct subscription *sub, struct slice path)
 {
     if (sub->link_count < SUBSCRIPTION_LINKS_MAX &&
-        atomic_load(&s->counts.links) < SUBSCRIPTION_LINKS_ALL_MAX) {
+        atomic_load(&s->counts.links) + s->linking_links < SUBSCRIPTION_LINKS_ALL_MAX) {
         return true;
     }
     atomic_fetch_add(&s->counts.links_refused, 1);
@@ -272,6 +272,7 @@ static void tell_one(struct subscriptions *s, struct subscription *sub, const st
         hold(sub, n);
     } else if (sub->exists) {
         tell(s, sub, n);
+        core_count(s, sub);
         tell_wake_stream(sub, n);
         core_ready(s, sub);
     }
@@ -439,6 +440,7 @@ static void drop_unseen(struct subscriptions *s, struct subscription *sub)
             drop_link(s, l);
         }
     }
+    core_count(s, sub);
     core_ready(s, sub);
 }
 

@@ -127,8 +127,7 @@ void core_trouble(struct subscriptions *s, const char *format, ...)
     s->config.trouble(s->config.context, sentence);
 }
 
-/* Keeps the statistics up with a subscription that may have changed. */
-static void count(struct subscriptions *s, struct subscription *sub)
+void core_count(struct subscriptions *s, struct subscription *sub)
 {
     size_t links = sub->exists ? sub->link_count : 0;
     bool leased = sub->exists && sub->state.phase == SUBSCRIPTION_LEASED;
@@ -168,7 +167,6 @@ static void attend(struct subscriptions *s, struct subscription *sub)
         }
         ops_run(s, sub, op);
     }
-    count(s, sub);
     wake_act(s, sub);
     if (!sub->exists) {
         core_forget(s, sub);

@@ -94,6 +94,28 @@ static void test_too_many(void **state)
     assert_int_equal(sub_put("s", HOOK("none/*", "")), 201);
 }
 
+/* The links that linkings under way will make count, too: of two at once that fit one by one, one
+ * is refused. What is named and matched is one link. */
+static void test_at_once(void **state)
+{
+    (void)state;
+    struct subscription_op ops[2];
+    make("a/x", "[1]");
+    make("b/x", "[1]");
+    subs->counts.links += SUBSCRIPTION_LINKS_ALL_MAX - 1;
+    op_init(&ops[0], SUBSCRIPTION_PUT, "s", HOOK("a/*", ",\"streams\":[\"a/x\"]"));
+    op_init(&ops[1], SUBSCRIPTION_PUT, "t", HOOK("b/*", ",\"streams\":[\"b/x\"]"));
+    subscription_start(subs, &ops[0]);
+    subscription_start(subs, &ops[1]);
+    sub_run();
+    assert_int_equal(ops[0].status + ops[1].status, 201 + 429);
+    buf_finish(&ops[0].answer);
+    buf_finish(&ops[1].answer);
+    assert_int_equal(subs->counts.links, SUBSCRIPTION_LINKS_ALL_MAX);
+    assert_int_equal(subs->linking_links, 0);
+    subs->counts.links -= SUBSCRIPTION_LINKS_ALL_MAX - 1;
+}
+
 /* Nothing is left of what failed: not in the index, and not of the tombstone's values. */
 static void test_undone(void **state)
 {
@@ -124,6 +146,7 @@ int main(void)
         cmocka_unit_test(test_prefix),
         TEST(test_tails),
         TEST(test_too_many),
+        TEST(test_at_once),
         TEST(test_undone),
     };
     return UNIT_RUN(tests);

@@ -272,6 +272,19 @@ static void test_found_links(void **state)
     assert_int_equal(find_link("s", "events/fork")->tail, 4);
 }
 
+/* Links that there were count before the first listing finds more. */
+static void test_links_count(void **state)
+{
+    (void)state;
+    assert_int_equal(sub_put("s", HOOK("events/*", ",\"streams\":[\"later\",\"never\"]")), 201);
+    sub_detach();
+    rig_reopen(&rig, false);
+    struct subscriptions_config config = sub_config();
+    struct errmsg msg = {{0}};
+    assert_int_equal(subscriptions_open_stepped(&config, &subs, &msg), 0);
+    assert_int_equal(subs->counts.links, 2);
+}
+
 /* An event that may not have been written is written again. */
 static void test_event_again(void **state)
 {
@@ -360,11 +373,22 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_definition),       TEST(test_live_lease),        TEST(test_dead_lease),
-        TEST(test_accepted_webhook), TEST(test_webhook_under_way), TEST(test_retry),
-        TEST(test_clock_went_back),  TEST(test_tombstone),         TEST(test_tombstone_expires),
-        TEST(test_never_woken),      TEST(test_empty_tombstone),   TEST(test_found_links),
-        TEST(test_event_again),      TEST(test_streams_gone),      TEST(test_left_over_links),
+        TEST(test_definition),
+        TEST(test_live_lease),
+        TEST(test_dead_lease),
+        TEST(test_accepted_webhook),
+        TEST(test_webhook_under_way),
+        TEST(test_retry),
+        TEST(test_clock_went_back),
+        TEST(test_tombstone),
+        TEST(test_tombstone_expires),
+        TEST(test_never_woken),
+        TEST(test_empty_tombstone),
+        TEST(test_found_links),
+        TEST(test_links_count),
+        TEST(test_event_again),
+        TEST(test_streams_gone),
+        TEST(test_left_over_links),
         TEST(test_damage),
     };
     return UNIT_RUN(tests);

@@ -200,12 +200,29 @@ static void test_full(void **state)
     assert_int_equal(find("s")->link_count, 2);
 }
 
+/* All of them together follow no more either, whatever comes at once. */
+static void test_all_full(void **state)
+{
+    (void)state;
+    assert_int_equal(sub_put("s", HOOK("events/*", "")), 201);
+    assert_int_equal(sub_put("t", HOOK("events/*", "")), 201);
+    subs->counts.links += SUBSCRIPTION_LINKS_ALL_MAX - 1;
+    assert_int_equal(rig_put(&rig, "events/a", JSON, "[1]"), 0);
+    assert_int_equal(rig_put(&rig, "events/b", JSON, "[1]"), 0);
+    sub_run();
+    assert_int_equal(find("s")->link_count + find("t")->link_count, 1);
+    assert_int_equal(subs->counts.links, SUBSCRIPTION_LINKS_ALL_MAX);
+    assert_int_equal(subs->counts.links_refused, 3);
+    subs->counts.links -= SUBSCRIPTION_LINKS_ALL_MAX - 1;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_put_together), TEST(test_no_room),           TEST(test_many_pages),
         TEST(test_cut_short),    TEST(test_gone_while_listed), TEST(test_while_linking),
         TEST(test_old_news),     TEST(test_late_deletion),     TEST(test_full),
+        TEST(test_all_full),
     };
     return UNIT_RUN(tests);
 }
