@@ -20,6 +20,7 @@
     X(410, "Gone")                            \
     X(413, "Content Too Large")               \
     X(414, "URI Too Long")                    \
+    X(415, "Unsupported Media Type")          \
     X(417, "Expectation Failed")              \
     X(429, "Too Many Requests")               \
     X(431, "Request Header Fields Too Large") \
@@ -35,6 +36,7 @@
     X(PUT)                  \
     X(POST)                 \
     X(DELETE)               \
+    X(PATCH)                \
     X(OPTIONS)
 
 enum http_method {

@@ -54,7 +54,7 @@ describe('metrics: known traffic, known numbers', { timeout: 300_000 }, () => {
 
         const metrics = await scrape(server);
         assert.deepEqual(metrics.all(REQUESTS), {
-            'other 400': 1, 'other 405': 1,
+            'other 400': 1, 'PATCH 405': 1,
             'GET 200': 2, 'GET 400': 1, 'GET 404': 1,
             'HEAD 200': 1,
             'PUT 200': 1, 'PUT 201': 1,

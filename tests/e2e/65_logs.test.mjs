@@ -114,7 +114,7 @@ describe('logs: requests', { timeout: 300_000 }, () => {
                 ['GET', '/v1/stream/s', 200, 10],
                 ['HEAD', '/v1/stream/s', 200, 0],
                 ['GET', '/v1/stream/%22a%20b%22', 404, missing.body.length],
-                ['other', '/v1/stream/s', 405, patched.body.length],
+                ['PATCH', '/v1/stream/s', 405, patched.body.length],
             ]);
             for (const { level, message, fields } of lines) {
                 assert.equal(level, 'debug');
