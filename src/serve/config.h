@@ -8,6 +8,8 @@
 #include "base/slice.h"
 #include "log/wal.h"
 
+struct mount;
+
 /* What a server may be asked for, and hold; 0: any number. */
 struct serve_limits {
     uint64_t streams_max;           /* 507 above */
@@ -40,6 +42,7 @@ struct serve_config {
     uint64_t wal_segment_bytes;      /* --wal-segment */
     uint64_t body_bytes_max;         /* 413 above */
     uint32_t read_page_bytes;        /* most bytes of one catch-up answer */
+    const struct mount *mount;       /* routes beside the streams', see mount.h; NULL: none */
     struct logger logger;            /* for the few lines that a server has to say */
     struct serve_tunables tunables;  /* at start */
     /* On SIGHUP: reads the settings again and says what is wrong with them, or what of them takes a

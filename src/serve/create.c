@@ -103,6 +103,9 @@ static int prepare_fork(struct exchange *x, struct errmsg *msg)
     struct stream_create_request *create = &x->op.create;
     int code = fields_fork(exchange_request(x), name, create, msg);
 
+    if (code == 0 && create->forked_from.len > 0) {
+        code = exchange_check_reserved(x, create->forked_from, msg);
+    }
     if (code != 0 || create->forked_from.len == 0) {
         return code;
     }

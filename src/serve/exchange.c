@@ -8,6 +8,7 @@
 #include "serve/control.h"
 #include "serve/control_route.h"
 #include "serve/handlers.h"
+#include "serve/mount.h"
 #include "serve/problem.h"
 #include "stream/name.h"
 #include "stream/refusal.h"
@@ -54,6 +55,9 @@ void exchange_destroy(struct exchange *x)
     }
     if (x->op.verb == STREAM_READ) {
         stream_page_finish(&x->op.result.page);
+    }
+    if (x->guest != NULL) {
+        x->mount->leave(x);
     }
     access_end(x);
     return_rate(x);
@@ -234,6 +238,7 @@ static prepare_fn handler_of(enum http_method method)
         return append_prepare;
     case HTTP_DELETE:
         return remove_prepare;
+    case HTTP_PATCH:
     case HTTP_OPTIONS:
     case HTTP_OTHER:
         break;
@@ -250,6 +255,21 @@ static void answer_name_error(struct exchange *x, int code, const struct errmsg 
 static void answer_method(struct exchange *x)
 {
     problem_answer(x, 405, SLICE("a stream knows GET, HEAD, PUT, POST, DELETE and OPTIONS"));
+}
+
+int exchange_check_reserved(const struct exchange *x, struct slice name, struct errmsg *msg)
+{
+    const struct server *server = x->worker->server;
+    const struct mount *mount = server->config->mount;
+
+    if (mount == NULL || mount->reserved.len == 0 || server_tunables(server)->secret.len > 0 ||
+        x->mount != NULL || !slice_starts_with(name, mount->reserved)) {
+        return 0;
+    }
+    return err_set(msg, ERR_PERM,
+                   "names that begin with %.*s are the threads' own: they are read and written "
+                   "through /api, or with the secret of a server that has one (--secret-file)",
+                   (int)mount->reserved.len, mount->reserved.ptr);
 }
 
 /* A request for a stream: everything below the root. */
@@ -278,7 +298,10 @@ static void serve_stream(struct exchange *x, struct slice path, struct slice que
         answer_method(x);
         return;
     }
-    code = x->method == HTTP_GET ? query_parse(query, &x->query, &msg) : 0;
+    code = exchange_check_reserved(x, (struct slice){x->name, x->name_len}, &msg);
+    if (code == 0 && x->method == HTTP_GET) {
+        code = query_parse(query, &x->query, &msg);
+    }
     if (code == 0) {
         code = prepare(x, &msg);
     }
@@ -304,13 +327,15 @@ static void route(struct exchange *x)
         options_answer(x);
     } else if (x->control) {
         control_begin(x, path, query);
+    } else if (x->mount != NULL) {
+        x->mount->begin(x, path, query);
     } else if (name_is_stream_path(path)) {
         serve_stream(x, path, query);
     } else if (slice_equal(path, SLICE("/health"))) {
         health_answer(x);
     } else if (slice_equal(path, SLICE("/metrics"))) {
         metrics_answer(x);
-    } else if (x->method == HTTP_OTHER) {
+    } else if (x->method == HTTP_OTHER || x->method == HTTP_PATCH) {
         answer_method(x);
     } else {
         problem_answer(x, 404,
@@ -319,13 +344,17 @@ static void route(struct exchange *x)
     }
 }
 
-bool exchange_asks_control(const struct http_request *request)
+void exchange_find_owner(struct exchange *x, const struct http_request *request)
 {
+    const struct mount *mount = x->worker->server->config->mount;
     struct slice path;
     struct slice query;
 
     http_target_split(request->target, &path, &query);
-    return control_is_path(path);
+    x->control = control_is_path(path);
+    if (mount != NULL && mount->takes(mount->context, path)) {
+        x->mount = mount;
+    }
 }
 
 void exchange_begin(struct session *s, struct slice input, size_t head_bytes)
@@ -349,7 +378,7 @@ void exchange_begin(struct session *s, struct slice input, size_t head_bytes)
     x->head_only = x->method == HTTP_HEAD;
     x->chunked_ok = head->request.minor_version > 0;
     x->keep = head->request.keep_alive;
-    x->control = exchange_asks_control(&head->request);
+    exchange_find_owner(x, &head->request);
     access_begin(x);
     int code = body_begin(&x->body, w->server, &head->request);
 

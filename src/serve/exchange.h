@@ -31,20 +31,23 @@ struct live {
 
 struct access;  /* access.h */
 struct control; /* control.h */
+struct mount;   /* mount.h */
 
 struct exchange {
     struct session *session;
     struct worker *worker;
     struct request_head *head; /* owned; NULL once no header is needed any more */
     enum http_method method;
-    bool head_only;   /* HEAD: headers without the body */
-    bool keep;        /* the connection may go on afterwards */
-    bool chunked_ok;  /* HTTP/1.1 */
-    bool running;     /* op is pending */
-    bool unasked;     /* the client waits for 100 Continue with its body */
-    bool unrated;     /* who asks has shown no secret: its body uses up nothing of the write rate */
-    bool control;     /* the path is one of the control API: refusals take its form */
-    struct body body; /* the request's */
+    bool head_only;  /* HEAD: headers without the body */
+    bool keep;       /* the connection may go on afterwards */
+    bool chunked_ok; /* HTTP/1.1 */
+    bool running;    /* op is pending */
+    bool unasked;    /* the client waits for 100 Continue with its body */
+    bool unrated;    /* who asks has shown no secret: its body uses up nothing of the write rate */
+    bool control;    /* the path is one of the control API: refusals take its form */
+    const struct mount *mount; /* whose route it is: refusals take its form; NULL: the server's */
+    void *guest;               /* the mount's state; NULL: none */
+    struct body body;          /* the request's */
     struct query query;
     struct live live;
     uint64_t rated;        /* bytes of the body that the write rate was charged with beforehand */
@@ -70,8 +73,8 @@ void exchange_begin(struct session *s, struct slice input, size_t head_bytes);
 /* Body bytes have come. */
 void exchange_feed(struct exchange *x);
 
-/* Whether the path of `request` is one of the control API. */
-bool exchange_asks_control(const struct http_request *request);
+/* Finds out whose route the request's path is: sets x->control and x->mount. */
+void exchange_find_owner(struct exchange *x, const struct http_request *request);
 
 /* The head is good: waits for the body, then calls x->ready. */
 void exchange_await_body(struct exchange *x);
@@ -93,6 +96,11 @@ void exchange_run(struct exchange *x);
 /* Whether the request is one too many for this second: then it has been answered. Asked once for
  * every request that had the right to ask. */
 bool exchange_over_rate(struct exchange *x) MUST_USE;
+
+/* Whether `name` is kept for the mount, and this server has no secret that would let others in:
+ * then `msg` says so, ERR_PERM. */
+int exchange_check_reserved(const struct exchange *x, struct slice name,
+                            struct errmsg *msg) MUST_USE;
 
 /* Frees everything but the session. No op is running. Accepts NULL. */
 void exchange_destroy(struct exchange *x);

@@ -3,6 +3,7 @@
 #include "serve/problem.h"
 
 #include "base/json.h"
+#include "serve/mount.h"
 #include "stream/refusal.h"
 #include "stream/subscription_view.h"
 
@@ -51,15 +52,17 @@ void problem_begin(struct exchange *x, int status)
 {
     reply_begin(x, status, REPLY_NO_STORE);
     reply_literal(x, SLICE("Content-Type"),
-                  x->control ? SLICE("application/json") : SLICE("application/problem+json"));
+                  x->control || x->mount != NULL ? SLICE("application/json")
+                                                 : SLICE("application/problem+json"));
 }
 
 /* The document, in the caller's memory. */
 static struct slice compose(char memory[static DOCUMENT_BYTES_MAX], const struct exchange *x,
                             int status, struct slice detail)
 {
-    void (*format)(struct buf *, int, struct slice) = x->control ? problem_format_control
-                                                                 : problem_format;
+    void (*format)(struct buf *, int, struct slice) = x->mount != NULL ? x->mount->format_problem
+                                                      : x->control     ? problem_format_control
+                                                                       : problem_format;
     struct buf document;
 
     buf_init_fixed(&document, memory, DOCUMENT_BYTES_MAX);

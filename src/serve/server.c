@@ -7,6 +7,7 @@
 #include "log/sys.h"
 #include "serve/control_service.h"
 #include "serve/door.h"
+#include "serve/mount.h"
 #include "serve/notify.h"
 #include "serve/reply.h"
 #include "serve/worker.h"
@@ -178,7 +179,11 @@ static void announce(const struct server *server, const struct worker *first, FI
                 "listening on %s with %u workers, %u connections at most, data in %s%s", address,
                 config->worker_count, config->tunables.connection_count_max,
                 config->durability == DURABILITY_MEMORY ? "memory beside " : "", config->data_dir);
-    (void)fprintf(ready, "arbe streams listening on http://%s/v1/stream/\n", address);
+    if (config->mount != NULL) {
+        (void)fprintf(ready, "%s listening on http://%s/\n", config->mount->program, address);
+    } else {
+        (void)fprintf(ready, "arbe streams listening on http://%s/v1/stream/\n", address);
+    }
     (void)fflush(ready); /* who started us may have stopped listening; that is no reason to stop */
 }
 
@@ -349,6 +354,9 @@ static int serve(struct server *server, struct worker *workers, const sigset_t *
     notify_send("STOPPING=1");
     logger_line(&config->logger, LOGGER_INFO, "%s: draining",
                 number == SIGINT ? "SIGINT" : "SIGTERM");
+    if (config->mount != NULL) {
+        config->mount->stop(config->mount->context);
+    }
     control_service_stop(server);
     drain(workers, config->worker_count);
     door_close(door);
@@ -364,6 +372,28 @@ static int close_engine(struct server *server, bool checkpoint)
         logger_line(&server->config->logger, LOGGER_ERROR, "closing the data directory: %s",
                     err_text(code));
     }
+    return code;
+}
+
+/* The workers listen: opens what stands beside the engine, serves, and closes it again. */
+static int serve_all(struct server *server, struct sys *sys, const sigset_t *signals, FILE *ready,
+                     struct errmsg *msg, bool *ret_served)
+{
+    const struct mount *mount = server->config->mount;
+    int code = control_service_open(server, sys, &server->workers[0], msg);
+
+    if (code != 0) {
+        return code;
+    }
+    code = mount == NULL ? 0 : mount->open(mount->context, server, msg);
+    if (code == 0) {
+        *ret_served = true;
+        code = serve(server, server->workers, signals, ready, msg);
+        if (mount != NULL) {
+            mount->close(mount->context);
+        }
+    }
+    control_service_close(server);
     return code;
 }
 
@@ -403,15 +433,11 @@ int server_run(const struct serve_config *config, FILE *ready, struct errmsg *ms
 
     if (code == 0) {
         set_limits(&server);
+        bool served = false;
+
         code = init_workers(&server, workers, config->worker_count, msg);
         if (code == 0) {
-            code = control_service_open(&server, &sys, &workers[0], msg);
-        }
-        bool served = code == 0;
-
-        if (served) {
-            code = serve(&server, workers, &signals, ready, msg);
-            control_service_close(&server);
+            code = serve_all(&server, &sys, &signals, ready, msg, &served);
         }
         for (unsigned i = 0; i < config->worker_count; i++) {
             worker_detach(&workers[i]);

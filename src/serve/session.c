@@ -106,7 +106,9 @@ static void refuse(struct session *s, int status, const char *sentence)
     x->body.whole = true;
     x->method = s->worker->request.method;
     x->head_only = x->method == HTTP_HEAD;
-    x->control = x->method != HTTP_OTHER && exchange_asks_control(&s->worker->request);
+    if (x->method != HTTP_OTHER) {
+        exchange_find_owner(x, &s->worker->request);
+    }
     s->exchange = x;
     access_begin(x);
     problem_answer(x, status, slice_of(sentence));

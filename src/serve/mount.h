@@ -1,0 +1,47 @@
+/* Routes beside the streams': whoever embeds the server mounts them, and serves them with the same
+ * exchanges, bodies and answers. The server knows of such a route only that it is not its own.
+ *
+ * Threads: `takes`, `begin` and `leave` are called on workers, the others on the main thread. */
+#ifndef ARBE_SERVE_MOUNT_H
+#define ARBE_SERVE_MOUNT_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/slice.h"
+
+struct exchange;
+struct server;
+
+struct mount {
+    void *context;
+    const char *program; /* what the line says that tells the address, such as "arbe serve" */
+    /* Streams whose names begin so are the mount's: while there is no secret, nobody else reads or
+     * writes them, nor forks them. Empty: none. */
+    struct slice reserved;
+
+    /* The engine is open and the workers listen, but do not run. An error, with a sentence, ends
+     * the start; `close` is not called then. */
+    int (*open)(void *context, struct server *server, struct errmsg *msg);
+
+    /* The server is to end: nothing new is begun beyond what requests ask for. Does not block. */
+    void (*stop)(void *context);
+
+    /* The workers have ended, the engine is still open. May block. */
+    void (*close)(void *context);
+
+    /* Whether a path, without its query, is one of these routes. Pure. */
+    bool (*takes)(void *context, struct slice path);
+
+    /* Serves a request of such a path, whose head is in place, as exchange.h's handlers do.
+     * x->guest is the mount's own. */
+    void (*begin)(struct exchange *x, struct slice path, struct slice query);
+
+    /* The exchange ends: frees x->guest, which is not NULL. */
+    void (*leave)(struct exchange *x);
+
+    /* Composes the document of an error that the server answers in the mount's stead, such as 408
+     * for a body. Failure sticks to the buffer. */
+    void (*format_problem)(struct buf *out, int status, struct slice detail);
+};
+
+#endif
