@@ -35,6 +35,9 @@ endif
 ifneq ($(shell grep -rlsE '^\#include <curl/' src | head -n 1),)
 LDLIBS += -lcurl
 endif
+ifneq ($(shell grep -rlsE '^\#include <jwt.h>' src | head -n 1),)
+LDLIBS += -ljwt
+endif
 
 SRC   := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 OBJ   := $(SRC:%.c=$(B)/obj/%.o)
