@@ -29,6 +29,7 @@ struct linking {
     size_t path_count;
     size_t path_index; /* the next one whose tail is asked for */
     size_t fresh;      /* new links */
+    uint32_t walk;     /* the newest listing when it began; what it finds may be gone by the next */
     struct stream_op head;
     uint64_t old_number;    /* of the subscription, if it is not created after all */
     int64_t old_created_ms; /* likewise */
@@ -193,7 +194,7 @@ static bool take_tail(struct linking *k)
         .is_explicit = true,
         .fresh = true,
     };
-    l->walk = k->owner->walk.number;
+    l->walk = k->walk;
     subscription_change_edit(&k->job->change, &edit);
     return true;
 }
@@ -233,7 +234,7 @@ static bool add_match(struct linking *k, const struct match *m)
         job_cancel(k->job, ERR_NOMEM);
         return false;
     }
-    l->walk = k->owner->walk.number;
+    l->walk = k->walk;
     const struct subscription_edit edit = {
         .link = l, .stream = m->stream, .acked = m->tail, .tail = m->tail, .fresh = true};
     subscription_change_edit(&k->job->change, &edit);
@@ -365,6 +366,7 @@ static struct linking *begin(struct subscriptions *s, struct subscription *sub,
     k->sub = sub;
     k->op = op;
     k->job = job;
+    k->walk = s->walk.number;
     k->old_number = sub->number;
     k->old_created_ms = sub->created_ms;
     list_init(&k->matches);

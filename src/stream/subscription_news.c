@@ -430,7 +430,11 @@ static void tell_page(struct subscriptions *s)
 /* Links that the listing did not find are of streams that are gone. */
 static void drop_unseen(struct subscriptions *s, struct subscription *sub)
 {
-    if (!sub->exists || sub->linking) {
+    if (sub->linking) {
+        sub->missed = true; /* its links are being made: the next listing looks at them */
+        return;
+    }
+    if (!sub->exists) {
         return;
     }
     LIST_FOR_EACH(node, &sub->links)

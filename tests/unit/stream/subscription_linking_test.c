@@ -116,6 +116,25 @@ static void test_at_once(void **state)
     subs->counts.links -= SUBSCRIPTION_LINKS_ALL_MAX - 1;
 }
 
+/* A listing of all streams that begins after a tail was read is not known to have found it. */
+static void test_listed_later(void **state)
+{
+    (void)state;
+    make("a", "[1]");
+    assert_int_equal(sub_put("s", HOOK("x/*", "")), 201);
+    struct subscription *sub = core_find(subs, SLICE("s"));
+    uint32_t number = subs->walk.number;
+    struct linking *k = begin(subs, sub, NULL);
+    assert_int_equal(prepare_name(k, SLICE("a")), 0);
+    k->head = (struct stream_op){.verb = STREAM_HEAD, .name = SLICE("a")};
+    assert_int_equal(rig_op(&rig, &k->head), 0);
+    subs->walk.number++;
+    assert_true(take_tail(k));
+    conclude(k);
+    sub_run();
+    assert_int_equal(find_link("s", "a")->walk, number);
+}
+
 /* Nothing is left of what failed: not in the index, and not of the tombstone's values. */
 static void test_undone(void **state)
 {
@@ -143,11 +162,8 @@ static void test_undone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prefix),
-        TEST(test_tails),
-        TEST(test_too_many),
-        TEST(test_at_once),
-        TEST(test_undone),
+        cmocka_unit_test(test_prefix), TEST(test_tails),  TEST(test_too_many), TEST(test_at_once),
+        TEST(test_listed_later),       TEST(test_undone),
     };
     return UNIT_RUN(tests);
 }

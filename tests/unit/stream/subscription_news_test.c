@@ -148,6 +148,34 @@ static void test_while_linking(void **state)
     assert_int_equal(call_count, 1);
 }
 
+/* A listing that ends while a subscription is being made knows that a stream went, and nobody else
+ * does: it is looked at once more. */
+static void test_listed_while_linking(void **state)
+{
+    (void)state;
+    make("events/a", "[1]");
+    make("events/gone", "[1]");
+    struct subscription_op op;
+    op_init(&op, SUBSCRIPTION_PUT, "s", HOOK("events/*", ""));
+    subscription_start(subs, &op);
+    (void)subscriptions_step(subs);
+    assert_non_null(find("s")->linking);
+    engine_observe(rig.engine, NULL);
+    assert_int_equal(rig_delete(&rig, "events/gone"), 0);
+    start(subs);
+    subs->walk.active = true;
+    list_page(subs);
+    tell_page(subs);
+    walk_ended(subs);
+    news_observe(subs);
+    sub_run();
+    assert_int_equal(op.status, 201);
+    buf_finish(&op.answer);
+    assert_null(find_link("s", "events/gone"));
+    assert_non_null(find_link("s", "events/a"));
+    assert_int_equal(find("s")->link_count, 1);
+}
+
 /* News of a stream that came before the present one of its name change nothing. */
 static void test_old_news(void **state)
 {
@@ -219,9 +247,16 @@ static void test_all_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_put_together), TEST(test_no_room),           TEST(test_many_pages),
-        TEST(test_cut_short),    TEST(test_gone_while_listed), TEST(test_while_linking),
-        TEST(test_old_news),     TEST(test_late_deletion),     TEST(test_full),
+        TEST(test_put_together),
+        TEST(test_no_room),
+        TEST(test_many_pages),
+        TEST(test_cut_short),
+        TEST(test_gone_while_listed),
+        TEST(test_while_linking),
+        TEST(test_listed_while_linking),
+        TEST(test_old_news),
+        TEST(test_late_deletion),
+        TEST(test_full),
         TEST(test_all_full),
     };
     return UNIT_RUN(tests);
