@@ -45,6 +45,20 @@ static size_t whole_characters(const char *text, size_t len)
     return len > 0 && (unsigned char)text[len - 1] >= 0xc0 ? len - 1 : len;
 }
 
+/* Each control character becomes a '?'. What is left of `len`. */
+static size_t replace_controls(char *text, size_t len)
+{
+    size_t kept = 0;
+
+    for (size_t at = 0; at < len; kept++) {
+        size_t control = utf8_control((struct slice){text + at, len - at});
+
+        text[kept] = control > 0 ? '?' : text[at];
+        at += control > 0 ? control : 1;
+    }
+    return kept;
+}
+
 static struct slice sentence(char text[static SENTENCE_BYTES_MAX], const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 
@@ -56,12 +70,7 @@ static struct slice sentence(char text[static SENTENCE_BYTES_MAX], const char *f
     if (len >= SENTENCE_BYTES_MAX) {
         len = whole_characters(text, SENTENCE_BYTES_MAX - 1);
     }
-    for (size_t i = 0; i < len; i++) {
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
-            text[i] = '?';
-        }
-    }
-    return (struct slice){text, len};
+    return (struct slice){text, replace_controls(text, len)};
 }
 
 static void put_head(struct buf *line, enum logger_format format, enum logger_level level)
@@ -154,8 +163,8 @@ static bool is_plain(struct slice text)
 /* Whether bytes above ASCII are characters, and none of them one that controls a terminal. */
 static bool is_readable(struct slice text)
 {
-    for (size_t i = 0; i + 1 < text.len; i++) {
-        if ((unsigned char)text.ptr[i] == 0xc2 && (unsigned char)text.ptr[i + 1] < 0xa0) {
+    for (size_t i = 0; i < text.len; i++) {
+        if (utf8_control((struct slice){text.ptr + i, text.len - i}) > 1) {
             return false;
         }
     }

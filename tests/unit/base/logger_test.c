@@ -101,6 +101,13 @@ static void test_control_characters_are_replaced(void **state)
 
     logger_line(&f->logger, LOGGER_INFO, "a\nb\rc\x1b[2Jd\x7f\t");
     assert_string_equal(written(f) + 24, " info  a?b?c?[2Jd??\n");
+    /* Nor by those that stand above ASCII, of which U+009B begins a sequence as ESC [ does. */
+    for (unsigned format = 0; format < 2; format++) {
+        f->logger.format = format == 0 ? LOGGER_TEXT : LOGGER_JSON;
+        logger_line(&f->logger, LOGGER_INFO, "%s",
+                    "a\xc2\x9b[\xc2\x80\xc2\x9f\xc2\xa0\xc3\x9f\xc2");
+        assert_non_null(strstr(written(f), "a?[??\xc2\xa0\xc3\x9f"));
+    }
 }
 
 /* Sentences of any length leave one whole line within the bound, cut between characters. */
