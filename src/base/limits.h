@@ -65,10 +65,11 @@
 #define PREPARE_BYTES_MAX        (64u * KIB) /* a larger JSON body is looked through on the pool */
 
 /* Subscriptions. */
-#define SUBSCRIPTIONS_MAX                  100000u     /* in all, with tombstones; 429 */
-#define LISTING_COUNT_MAX                  1000u       /* streams on one page of the listing; 400 */
-#define SUBSCRIPTION_BODY_BYTES_MAX        (64u * KIB) /* of a control request; 413 */
-#define SUBSCRIPTION_ID_BYTES_MAX          256u        /* decoded; 400 */
+#define SUBSCRIPTIONS_MAX                  100000u /* in all, with tombstones; 429 */
+#define LISTING_COUNT_MAX                  1000u   /* streams on one page of the listing; 400 */
+#define LISTING_BYTES_MAX                  (256u * KIB) /* of a page, then it ends with a stream */
+#define SUBSCRIPTION_BODY_BYTES_MAX        (64u * KIB)  /* of a control request; 413 */
+#define SUBSCRIPTION_ID_BYTES_MAX          256u         /* decoded; 400 */
 #define SUBSCRIPTION_LINKS_MAX             10000u   /* streams of one; 409, counted if by append */
 #define SUBSCRIPTION_LINKS_ALL_MAX         2000000u /* streams of all together; likewise */
 #define SUBSCRIPTION_URL_BYTES_MAX         (2u * KIB) /* of a webhook; 400 */

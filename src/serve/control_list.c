@@ -15,9 +15,9 @@
 #define LIMIT_DIGITS_MAX 8u
 
 /* Names hold no control characters, so escaping at most doubles them; beside name and content type
- * an entry is less than half a KiB. */
-#define PAGE_BYTES_MAX \
-    (LISTING_COUNT_MAX * (2u * (STREAM_NAME_BYTES_MAX + STREAM_CONTENT_TYPE_BYTES_MAX) + 512u))
+ * an entry is less than half a KiB. Behind the last one stands its name again. */
+#define ENTRY_BYTES_MAX (2u * (STREAM_NAME_BYTES_MAX + STREAM_CONTENT_TYPE_BYTES_MAX) + 512u)
+#define PAGE_BYTES_MAX  (LISTING_BYTES_MAX + 2u * ENTRY_BYTES_MAX)
 
 enum parameter {
     PREFIX,
@@ -166,7 +166,10 @@ static int put_stream(void *context, const struct stream_listed *listed)
         put_date(out, listed->expiry.expires_at_ms);
     }
     buf_append_char(out, '}');
-    return out->failed ? ERR_NOMEM : 0;
+    if (out->failed) {
+        return ERR_NOMEM;
+    }
+    return out->len < LISTING_BYTES_MAX ? 0 : ENGINE_LIST_FULL;
 }
 
 static void back_on_loop(struct task *task)

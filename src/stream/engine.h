@@ -179,8 +179,11 @@ struct engine_list_end {
 };
 
 /* Called per stream in the order of names; slices live during the call, which must not call the
- * engine. An error ends the list and is returned. */
+ * engine. An error ends the list and is returned. ENGINE_LIST_FULL ends it behind this stream, as
+ * the limit does. */
 typedef int (*engine_list_fn)(void *context, const struct stream_listed *listed);
+
+#define ENGINE_LIST_FULL 1
 
 /* Lists live streams by name: those that are deleted, soft-deleted or past their time are left out,
  * and of what is staged and not durable nothing shows. With ret_end->more it may have shown less

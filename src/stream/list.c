@@ -35,6 +35,7 @@ struct lister {
     size_t fresh_at; /* the next one */
     size_t shown;    /* by this call */
     size_t looks;    /* at streams, by this call */
+    bool full;       /* who asks wants no more */
     bool stale;      /* the catalog is to be read anew */
     bool stopped;    /* nothing more is to be looked at */
 };
@@ -143,7 +144,7 @@ static void drop_fresh(struct lister *w)
 /* Whether one more may be looked at. */
 static bool may_look(struct lister *w)
 {
-    w->stopped = w->stopped || w->shown == w->limit || w->looks == looks_max(w);
+    w->stopped = w->stopped || w->full || w->shown == w->limit || w->looks == looks_max(w);
     return !w->stopped;
 }
 
@@ -162,7 +163,9 @@ static int pass(struct lister *w, struct slice name, const struct stream_listed 
         return 0;
     }
     w->shown++;
-    return w->each(w->context, listed);
+    int code = w->each(w->context, listed);
+    w->full = code == ENGINE_LIST_FULL;
+    return w->full ? 0 : code;
 }
 
 static struct stream_expiry expiry_of(uint64_t ttl_seconds, int64_t expires_at_ms)

@@ -182,6 +182,17 @@ describe('coming and going', () => {
         await check();
     });
 
+    test('long names make short pages', async () => {
+        const prefix = `${uniqueName('long')}/`;
+        const names = Array.from({ length: 700 }, (_, i) => prefix + String(i).padStart(3, '0').padEnd(479 - prefix.length, '"'));
+        await inParallel(16, names.map((name) => () => new Stream(shared, encodeURI(name)).create()));
+        const reply = await control(shared, 'GET', `/streams?prefix=${prefix}`);
+        assert.ok(reply.body.length < 256 * 1024 + 4096, `${reply.body.length}`);
+        const first = assertStatus(reply, 200).json();
+        assert.equal(first.next_after, first.streams.at(-1).path);
+        assert.deepEqual(namesOf(await listed(shared, prefix)), names);
+    });
+
     test('listing while streams are made and removed: those that stay are told, each once', async () => {
         const prefix = `${uniqueName('busy')}/`;
         const stay = Array.from({ length: 100 }, (_, i) => `${prefix}stay-${String(i).padStart(3, '0')}`);

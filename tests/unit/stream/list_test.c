@@ -503,6 +503,41 @@ static void look_once(void)
     }
 }
 
+static int add_name_and_end(void *context, const struct stream_listed *l)
+{
+    (void)add_text(context, l);
+    return l->name.ptr[0] == 'b' || l->name.ptr[0] == 'd' ? ENGINE_LIST_FULL : 0;
+}
+
+/* Whoever has enough before the limit ends the list behind that stream and is told where to go on;
+ * there is no more behind the last one. */
+static void the_caller_has_enough(void **state)
+{
+    (void)state;
+    const char *names[] = {"a", "b", "c", "d"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        assert_int_equal(rig_put(&rig, names[i], TEXT, ""), 0);
+    }
+    for (int stored = 0; stored < 3; stored++) { /* fresh, in memory, in the catalog alone */
+        struct engine_list_end end = {0};
+        struct engine_list_query q = {.limit = 100};
+        struct buf out;
+        buf_init(&out, KIB);
+        assert_int_equal(engine_list(rig.engine, &q, add_name_and_end, &out, &end), 0);
+        assert_true(slice_equal(buf_slice(&out), SLICE("a:0 b:0 ")));
+        assert_true(end.more && slice_equal(end.last, SLICE("b")));
+        q.after = end.last;
+        assert_int_equal(engine_list(rig.engine, &q, add_name_and_end, &out, &end), 0);
+        assert_true(slice_equal(buf_slice(&out), SLICE("a:0 b:0 c:0 d:0 ")));
+        assert_false(end.more);
+        buf_finish(&out);
+        checkpoint();
+        if (stored == 1) {
+            evict();
+        }
+    }
+}
+
 /* With all threads, checkpoints and evictions as fast as they can: no list misses a stream that was
  * there all the time, or shows less of it than was acknowledged before. */
 static void lists_beside_everything_else(void **state)
@@ -564,6 +599,7 @@ int main(void)
         TEST(the_work_of_a_call_is_bounded),
         TEST(refusals),
         TEST(the_caller_ends_it),
+        TEST(the_caller_has_enough),
         TEST(lists_beside_everything_else),
     };
     return UNIT_RUN(tests);
