@@ -1,0 +1,84 @@
+/* Appends entries to threads' streams, each id once: the same id again, also after a restart, also
+ * at the same time, also in another batch, stores nothing and is answered with the first entry.
+ *
+ * Ids that the server itself has just made (`fresh`) are new and cost nothing but the append. For
+ * others the index in the store is first brought up to where the stream ends, by reading what came
+ * since it was last looked at: the index is made from the stream and may be behind it, never ahead.
+ * Two posts of one id wait for each other. After an append whose outcome is not known the next post
+ * of that id finds out.
+ *
+ * What is started is bounded (POSTS_MAX, and their bytes); more is BUSY. Blocking work runs on the
+ * pool, the append itself on no thread at all. Any thread may call. */
+#ifndef ARBE_THREAD_POSTER_H
+#define ARBE_THREAD_POSTER_H
+
+#include "arbe/stream_client.h"
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/pool.h"
+#include "thread/api_error.h"
+#include "thread/entry.h"
+#include "thread/store_thread.h"
+
+struct poster;
+
+struct poster_config {
+    struct thread_store *store;   /* outlives it, as do the others */
+    struct stream_client *client; /* of recency_stream_client_new */
+    struct pool *pool;
+};
+
+/* One entry of a post. */
+struct post_entry {
+    struct slice id;    /* as entry_id_good has it, or the server's own */
+    struct slice json;  /* the whole entry, as entry_format made it */
+    bool fresh;         /* the id was made just now, and nobody else can have it */
+    bool duplicate;     /* result: there was an entry of that id before; nothing stored */
+    struct slice first; /* result of a duplicate: that entry's JSON, in the post's arena */
+};
+
+/* Entries that are stored all or none, duplicates apart. The caller's memory, which lives until
+ * `done`. */
+struct post {
+    struct slice thread_id;
+    struct post_entry *entries;
+    size_t count;        /* at least 1; ids within it are different */
+    struct arena *arena; /* for `first`; used by nobody else meanwhile */
+
+    /* Called once, on any thread, also within poster_start: 0, or -1 and `error` is set:
+     * NOT_FOUND, THREAD_CLOSED, STREAMS_UNAVAILABLE, OUTCOME_UNKNOWN, BUSY, STORAGE_FULL,
+     * TOO_LARGE, INTERNAL. */
+    void (*done)(struct post *p, int result);
+    void *context;
+
+    struct api_error error;
+    uint64_t retry_after_s;                /* with BUSY and STREAMS_UNAVAILABLE; 0: not said */
+    size_t stored;                         /* entries that were appended */
+    char next_offset[STREAM_OFFSET_BYTES]; /* behind them; empty when nothing was stored */
+
+    /* private */
+    struct list link;
+    struct task task;
+    void *work;
+};
+
+int poster_create(const struct poster_config *config, struct poster **ret_poster) MUST_USE;
+
+/* Starts a post. Does not block. */
+void poster_start(struct poster *p, struct post *post);
+
+/* Does a post and waits. For threads of the pool and before it runs; not for workers. As `done`. */
+int poster_post(struct poster *p, struct post *post) MUST_USE;
+
+/* Finds the entry of that id in a thread: 0 and its JSON in the arena; NOT_FOUND and the others
+ * above. Blocks. */
+int poster_find(struct poster *p, struct slice thread_id, struct slice entry_id,
+                struct arena *arena, struct slice *ret_json, struct api_error *ret_error) MUST_USE;
+
+/* Writes what of the index is not written yet, for tests and at the end. Blocks. */
+int poster_flush(struct poster *p, struct errmsg *msg);
+
+/* No post is under way. Flushes. Accepts NULL. */
+void poster_destroy(struct poster *p);
+
+#endif
