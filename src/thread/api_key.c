@@ -1,0 +1,66 @@
+/* Hexadecimal of random bytes. No salt: 256 random bits need none, and the hash is what a key is
+ * found by. */
+#include "thread/api_key.h"
+
+#include <assert.h>
+#include <openssl/evp.h>
+
+_Static_assert(sizeof(API_KEY_PREFIX) - 1 + API_TOKEN_BYTES == API_KEY_BYTES, "the prefix fits");
+_Static_assert(2 * API_KEY_RANDOM_BYTES + 1 == API_TOKEN_BYTES, "all bytes fit");
+
+static void write_hex(const unsigned char *bytes, size_t count, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < count; i++) {
+        *out++ = digits[bytes[i] >> 4];
+        *out++ = digits[bytes[i] & 15];
+    }
+    *out = '\0';
+}
+
+void api_token_make(const unsigned char random[static API_KEY_RANDOM_BYTES],
+                    char out[static API_TOKEN_BYTES])
+{
+    write_hex(random, API_KEY_RANDOM_BYTES, out);
+}
+
+void api_key_make(const unsigned char random[static API_KEY_RANDOM_BYTES],
+                  char out[static API_KEY_BYTES])
+{
+    size_t prefix = sizeof(API_KEY_PREFIX) - 1;
+    memcpy(out, API_KEY_PREFIX, prefix);
+    write_hex(random, API_KEY_RANDOM_BYTES, out + prefix);
+}
+
+bool api_token_shape_good(struct slice text)
+{
+    if (text.len != API_TOKEN_BYTES - 1) {
+        return false;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool api_key_shape_good(struct slice text)
+{
+    size_t prefix = sizeof(API_KEY_PREFIX) - 1;
+    return slice_starts_with(text, SLICE(API_KEY_PREFIX)) &&
+           api_token_shape_good((struct slice){text.ptr + prefix, text.len - prefix});
+}
+
+bool api_key_hash(struct slice text, char out[static API_KEY_HASH_BYTES])
+{
+    unsigned char hash[EVP_MAX_MD_SIZE];
+    unsigned len = 0;
+    if (EVP_Digest(text.len > 0 ? text.ptr : "", text.len, hash, &len, EVP_sha256(), NULL) != 1) {
+        return false;
+    }
+    assert(2 * len + 1 == API_KEY_HASH_BYTES);
+    write_hex(hash, len, out);
+    return true;
+}
