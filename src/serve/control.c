@@ -49,6 +49,7 @@ static bool needs_secret(enum control_resource resource)
     case CONTROL_RELEASE:
         return false;
     case CONTROL_NOTHING:
+    case CONTROL_COLLECTION:
     case CONTROL_LISTING:
     case CONTROL_SUBSCRIPTION:
     case CONTROL_MEMBERS:
@@ -60,11 +61,15 @@ static bool needs_secret(enum control_resource resource)
     return true;
 }
 
-static void answer_nothing(struct exchange *x)
+static void answer_nothing(struct exchange *x, enum control_resource resource)
 {
     problem_answer(x, 404,
-                   SLICE("there is nothing here; below __ds are subscriptions/ID, streams and "
-                         "jwks.json"));
+                   resource == CONTROL_COLLECTION
+                       ? SLICE("subscriptions are not listed; one is at __ds/subscriptions/ID, "
+                               "which knows GET, HEAD, PUT and DELETE")
+                       : SLICE("there is nothing here; below __ds are jwks.json, streams, "
+                               "subscriptions/ID, and below that streams, streams/PATH, callback, "
+                               "claim, ack and release"));
 }
 
 static void answer_method(struct exchange *x, enum control_resource resource)
@@ -99,8 +104,8 @@ void control_begin(struct exchange *x, struct slice path, struct slice query)
         return;
     } else if (code != 0) {
         problem_answer_code(x, code, &msg);
-    } else if (resource == CONTROL_NOTHING) {
-        answer_nothing(x);
+    } else if (resource == CONTROL_NOTHING || resource == CONTROL_COLLECTION) {
+        answer_nothing(x, resource);
     } else if (!control_allows(resource, x->method)) {
         answer_method(x, resource);
     } else if (resource == CONTROL_LISTING) {

@@ -21,6 +21,7 @@ static const struct {
     enum http_method methods[3]; /* HTTP_OTHER: none */
 } resources[CONTROL_RESOURCE_COUNT] = {
     [CONTROL_NOTHING] = {NULL, "", {HTTP_OTHER}},
+    [CONTROL_COLLECTION] = {"subscriptions", "", {HTTP_OTHER}},
     [CONTROL_JWKS] = {"jwks.json", "GET, HEAD, OPTIONS", {HTTP_GET}},
     [CONTROL_LISTING] = {"streams", "GET, HEAD, OPTIONS", {HTTP_GET}},
     [CONTROL_SUBSCRIPTION] = {NULL,
@@ -135,6 +136,7 @@ static int parse_subscription(struct slice rest, char *memory, struct control_ro
     struct slice word;
 
     if (!slice_split(&rest, '/', &raw) || raw.len == 0) {
+        route->resource = rest.ptr == NULL ? CONTROL_COLLECTION : CONTROL_NOTHING;
         return 0;
     }
     int code = decode(raw, &memory, &route->id, msg);
@@ -177,8 +179,8 @@ int control_route_parse(struct slice path, char *memory, struct control_route *r
     int code = decode(raw, &memory, &word, msg);
 
     if (code == 0 && rest.ptr == NULL) {
-        route.resource = resource_of(word, CONTROL_JWKS, CONTROL_LISTING);
-    } else if (code == 0 && slice_equal(word, SLICE("subscriptions"))) {
+        route.resource = resource_of(word, CONTROL_COLLECTION, CONTROL_LISTING);
+    } else if (code == 0 && slice_equal(word, slice_of(resources[CONTROL_COLLECTION].word))) {
         code = parse_subscription(rest, memory, &route, msg);
     }
     if (code == 0) {

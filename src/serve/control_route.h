@@ -12,6 +12,7 @@
 
 enum control_resource {
     CONTROL_NOTHING,      /* a path that names none of these */
+    CONTROL_COLLECTION,   /* /subscriptions, which is nothing either but is asked for */
     CONTROL_JWKS,         /* /jwks.json */
     CONTROL_LISTING,      /* /streams */
     CONTROL_SUBSCRIPTION, /* /subscriptions/:id */
@@ -34,7 +35,7 @@ struct control_route {
 bool control_is_path(struct slice path);
 
 /* Reads `path`, for which control_is_path holds. The slices of *ret_route borrow from it and
- * from `memory`, which has room for path.len bytes. 0, also for CONTROL_NOTHING; ERR_INVALID with a
+ * from `memory`, which has room for path.len bytes. 0, also for what is nothing; ERR_INVALID with a
  * sentence for broken escapes and for ids that none may have. */
 int control_route_parse(struct slice path, char *memory, struct control_route *ret_route,
                         struct errmsg *msg) MUST_USE;

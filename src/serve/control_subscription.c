@@ -25,6 +25,7 @@ static enum subscription_verb verb_of(enum control_resource resource, enum http_
     case CONTROL_RELEASE:
         return SUBSCRIPTION_RELEASE;
     case CONTROL_NOTHING:
+    case CONTROL_COLLECTION:
     case CONTROL_JWKS:
     case CONTROL_LISTING:
     case CONTROL_RESOURCE_COUNT:

@@ -64,6 +64,9 @@ describe('routes', () => {
                 }
             }
         }
+        // Whoever looks for a list of them is told where each is.
+        assert.match((await control(server, 'GET', '/subscriptions')).json().error.message, /not listed; one is at __ds\/subscriptions\/ID/);
+        assert.match((await control(server, 'GET', '/x')).json().error.message, /below __ds are jwks.json, streams, subscriptions\/ID/);
         const { streams } = assertStatus(await control(server, 'GET', '/streams'), 200).json();
         assert.deepEqual(streams.filter((one) => /__ds|%5f/i.test(one.path)), []);
     });

@@ -41,7 +41,8 @@ static void check(struct slice path, const struct control_route *route, const ch
     assert(!subscription ||
            (utf8_valid(route->id) && memchr(route->id.ptr, 0, route->id.len) == NULL));
     assert((route->resource == CONTROL_MEMBER) == (route->path.len > 0));
-    assert(control_allow(route->resource).len > 0 || route->resource == CONTROL_NOTHING);
+    assert(control_allow(route->resource).len > 0 || route->resource == CONTROL_NOTHING ||
+           route->resource == CONTROL_COLLECTION);
 }
 
 static void read_path(struct slice path)

@@ -82,6 +82,8 @@ static void finds_resources(void **state)
     assert_route("/v1/stream/__ds/jwks.json", CONTROL_JWKS, "", "");
     assert_route("/v1/stream/%5F%5Fds/jwks%2ejson", CONTROL_JWKS, "", "");
     assert_route("/v1/stream/__ds/streams", CONTROL_LISTING, "", "");
+    assert_route("/v1/stream/__ds/subscriptions", CONTROL_COLLECTION, "", "");
+    assert_route("/v1/stream/__ds/%73ubscriptions/", CONTROL_COLLECTION, "", "");
     assert_route("/v1/stream/__ds/subscriptions/a", CONTROL_SUBSCRIPTION, "a", "");
     assert_route("/v1/stream/__ds/subscription%73/a", CONTROL_SUBSCRIPTION, "a", "");
     assert_route("/v1/stream/__ds/subscriptions/a/streams", CONTROL_MEMBERS, "a", "");
@@ -133,8 +135,6 @@ static void knows_nothing_else(void **state)
                            "/streams/",
                            "/streams/x",
                            "/Streams",
-                           "/subscriptions",
-                           "/subscriptions/",
                            "/subscriptions//",
                            "/subscriptions//claim",
                            "/subscriptions/a/",

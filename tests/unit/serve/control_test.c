@@ -18,6 +18,7 @@ static void *calloc_or_not(size_t count, size_t size)
 /* What the router did, and what it is to meet. */
 static struct {
     int status;         /* answered; 0: none */
+    struct slice said;  /* with that; to be looked at where it is static */
     const char *went;   /* the handler that was chosen */
     bool dropped;       /* the session was */
     bool done;          /* the answer was queued whole */
@@ -35,6 +36,7 @@ void problem_answer(struct exchange *x, int status, struct slice detail)
 {
     (void)x;
     assert_true(detail.len > 0);
+    seen.said = detail;
     seen.status = status;
 }
 
@@ -191,6 +193,11 @@ static void chooses(void **state)
     assert_went("POST", BELOW("/subscriptions/a/claim"), false, NULL, "subscription");
     assert_went("DELETE", BELOW("/subscriptions/a/streams/b"), false, NULL, "subscription");
     assert_status("GET", BELOW("/nothing"), false, NULL, 404);
+    assert_true(slice_starts_with(seen.said, SLICE("there is nothing here; below __ds are ")));
+    assert_status("GET", BELOW("/subscriptions"), false, NULL, 404);
+    assert_true(slice_starts_with(seen.said, SLICE("subscriptions are not listed; one is at ")));
+    assert_status("PUT", BELOW("/subscriptions/"), false, NULL, 404);
+    assert_status("POST", BELOW("/subscriptions//claim"), false, NULL, 404);
     assert_status("GET", BELOW("/%zz"), false, NULL, 400);
     assert_status("POST", BELOW("/jwks.json"), false, NULL, 405);
     assert_status("PATCH", BELOW("/subscriptions/a"), false, NULL, 405);
@@ -208,6 +215,7 @@ static void asks_for_the_secret(void **state)
                                {"POST", BELOW("/subscriptions/a/streams")},
                                {"DELETE", BELOW("/subscriptions/a/streams/b")},
                                {"POST", BELOW("/subscriptions/a/claim")},
+                               {"GET", BELOW("/subscriptions")},
                                {"GET", BELOW("/nothing")},
                                {"GET", BELOW("/%zz")},
                                {"PATCH", BELOW("/streams")}};
