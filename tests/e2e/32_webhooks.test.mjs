@@ -7,12 +7,14 @@ import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, renameSync, 
 import { createServer } from 'node:https';
 import { describe, test } from 'node:test';
 import { request, uniqueName } from './lib/http.mjs';
+import { testUnless } from './lib/impossible.mjs';
 import { run, serverFor, tempDir } from './lib/server.mjs';
 import { LONG_LEASE_MS, Receiver, Subscription, assertError, assertStatus, control, jsonStream } from './lib/subscriptions.mjs';
 import { eventually, rounds } from './lib/wait.mjs';
 
 const LOOPBACK = '--webhooks-allow-loopback';
 const done = (delivery) => delivery.answer({ done: true });
+const rootTest = testUnless(process.getuid() === 0 ? '' : 'only root can give a directory to another user');
 
 const hookTo = (url, name) => ({ type: 'webhook', pattern: `${name}/**`, webhook: { url }, lease_ttl_ms: LONG_LEASE_MS });
 
@@ -307,11 +309,7 @@ describe('keys', () => {
         await server.start(); // a backup is as good
     });
 
-    test('are not touched by another user, whose file the server could not read', async (t) => {
-        if (process.getuid() !== 0) {
-            console.log('capability: only root can give a directory to another user');
-            return;
-        }
+    rootTest('are not touched by another user, whose file the server could not read', async (t) => {
         const dir = tempDir();
         t.after(() => rmSync(dir, { recursive: true, force: true }));
         mkdirSync(`${dir}/wal`);

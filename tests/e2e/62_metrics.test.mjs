@@ -5,6 +5,7 @@ import { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Faults, buildFaultLibrary } from './lib/faults.mjs';
+import { testUnless } from './lib/impossible.mjs';
 import { OCTETS, Stream, TEXT, producer, request } from './lib/http.mjs';
 import { parseMetrics } from './lib/prometheus.mjs';
 import { Raw, exchange, head } from './lib/raw.mjs';
@@ -382,92 +383,89 @@ describe('metrics: what an operator may rely on', { timeout: 300_000 }, () => {
     });
 });
 
-const library = buildFaultLibrary();
+const { library, impossible } = buildFaultLibrary();
+const faultTest = testUnless(impossible);
 
-if (library) {
-    describe('metrics and health: when the disk fails', { timeout: 300_000 }, () => {
-        async function withFaults(flags, body) {
-            const faults = new Faults(library);
-            const server = new Server(flags, { env: faults.env });
-            try {
-                await server.start();
-                await body(server, faults);
-            } finally {
-                faults.clear();
-                server.expectGone();
-                await server.dispose().catch(() => {});
-                faults.dispose();
-            }
+describe('metrics and health: when the disk fails', { timeout: 300_000 }, () => {
+    async function withFaults(flags, body) {
+        const faults = new Faults(library);
+        const server = new Server(flags, { env: faults.env });
+        try {
+            await server.start();
+            await body(server, faults);
+        } finally {
+            faults.clear();
+            server.expectGone();
+            await server.dispose().catch(() => {});
+            faults.dispose();
         }
-        const health = (server) => request(server.base, 'GET', '/health');
+    }
+    const health = (server) => request(server.base, 'GET', '/health');
 
-        test('a failed log', async () => {
-            await withFaults([], async (server, faults) => {
-                const stream = new Stream(server, 's', TEXT);
-                await stream.create();
-                assert.deepEqual((await health(server)).json(), { status: 'ready' });
-                faults.set('sync wal EIO');
-                assert.equal((await stream.post('x')).status, 503);
-                assert.equal((await stream.post('y')).status, 503);
-                const reply = await health(server);
-                assert.equal(reply.status, 503);
-                assert.match(reply.headers['content-type'], /^application\/json/);
-                assert.equal(reply.json().status, 'log_failed');
-                assert.match(reply.json().detail, /restart/);
-                assert.ok(!reply.text.includes(server.dir), 'nothing of the inside');
-                const metrics = await scrape(server);
-                assert.equal(metrics.value('arbe_log_failed'), 1);
-                assert.deepEqual(metrics.all('arbe_errors_total'), { UNKNOWN: 1, FAILED: 1 });
-                assert.equal(metrics.value('arbe_log_commit_records_sum'), 1);
-                assert.match(server.log, / error +the log in .* failed/);
-            });
-        });
-
-        test('a failed checkpoint, and that it is over is no error', async () => {
-            await withFaults(['--checkpoint-interval', '100ms'], async (server, faults) => {
-                const stream = new Stream(server, 's', OCTETS);
-                faults.set('sync packs EIO');
-                await stream.create({}, 'x'.repeat(1000));
-                await faults.hit();
-                await eventually('health tells', async () => (await health(server)).status === 503);
-                const reply = await health(server);
-                assert.equal(reply.json().status, 'checkpoint_failed');
-                assert.ok(!reply.text.includes(server.dir), 'nothing of the inside');
-                let metrics = await scrape(server);
-                assert.equal(metrics.value('arbe_checkpoint_failing'), 1);
-                assert.ok(metrics.value('arbe_checkpoint_failures_total') >= 1);
-                const before = count(metrics, 'arbe_checkpoint_duration_seconds');
-                faults.clear();
-                await eventually('health is good again', async () => (await health(server)).status === 200);
-                metrics = await scrape(server);
-                assert.equal(metrics.value('arbe_checkpoint_failing'), 0);
-                assert.equal(count(metrics, 'arbe_checkpoint_duration_seconds'), before + 1);
-                assert.match(server.log, / error +checkpoints of .* fail/);
-                assert.match(server.log, / info +checkpoints of .* work again/);
-            });
-        });
-
-        test('commits are as slow as the disk', async () => {
-            await withFaults([], async (server, faults) => {
-                const stream = new Stream(server, 's', TEXT);
-                await stream.create();
-                faults.set('sync wal hold');
-                const pending = stream.post('x');
-                await faults.hit();
-                const metrics = await scrape(server);
-                assert.ok(metrics.value('arbe_budget_bytes', { budget: 'staged' }) > 0);
-                assert.equal(count(metrics, 'arbe_append_duration_seconds'), 0);
-                const began = performance.now();
-                await eventually('a while', () => performance.now() - began > 70);
-                faults.clear();
-                assert.equal((await pending).status, 204);
-                const after = await scrape(server);
-                for (const name of ['arbe_log_commit_duration_seconds', 'arbe_append_duration_seconds']) {
-                    assert.ok(after.value(`${name}_sum`) >= 0.07, name);
-                }
-            });
+    faultTest('a failed log', async () => {
+        await withFaults([], async (server, faults) => {
+            const stream = new Stream(server, 's', TEXT);
+            await stream.create();
+            assert.deepEqual((await health(server)).json(), { status: 'ready' });
+            faults.set('sync wal EIO');
+            assert.equal((await stream.post('x')).status, 503);
+            assert.equal((await stream.post('y')).status, 503);
+            const reply = await health(server);
+            assert.equal(reply.status, 503);
+            assert.match(reply.headers['content-type'], /^application\/json/);
+            assert.equal(reply.json().status, 'log_failed');
+            assert.match(reply.json().detail, /restart/);
+            assert.ok(!reply.text.includes(server.dir), 'nothing of the inside');
+            const metrics = await scrape(server);
+            assert.equal(metrics.value('arbe_log_failed'), 1);
+            assert.deepEqual(metrics.all('arbe_errors_total'), { UNKNOWN: 1, FAILED: 1 });
+            assert.equal(metrics.value('arbe_log_commit_records_sum'), 1);
+            assert.match(server.log, / error +the log in .* failed/);
         });
     });
-} else {
-    test('capability: fault injection is not possible here', () => {});
-}
+
+    faultTest('a failed checkpoint, and that it is over is no error', async () => {
+        await withFaults(['--checkpoint-interval', '100ms'], async (server, faults) => {
+            const stream = new Stream(server, 's', OCTETS);
+            faults.set('sync packs EIO');
+            await stream.create({}, 'x'.repeat(1000));
+            await faults.hit();
+            await eventually('health tells', async () => (await health(server)).status === 503);
+            const reply = await health(server);
+            assert.equal(reply.json().status, 'checkpoint_failed');
+            assert.ok(!reply.text.includes(server.dir), 'nothing of the inside');
+            let metrics = await scrape(server);
+            assert.equal(metrics.value('arbe_checkpoint_failing'), 1);
+            assert.ok(metrics.value('arbe_checkpoint_failures_total') >= 1);
+            const before = count(metrics, 'arbe_checkpoint_duration_seconds');
+            faults.clear();
+            await eventually('health is good again', async () => (await health(server)).status === 200);
+            metrics = await scrape(server);
+            assert.equal(metrics.value('arbe_checkpoint_failing'), 0);
+            assert.equal(count(metrics, 'arbe_checkpoint_duration_seconds'), before + 1);
+            assert.match(server.log, / error +checkpoints of .* fail/);
+            assert.match(server.log, / info +checkpoints of .* work again/);
+        });
+    });
+
+    faultTest('commits are as slow as the disk', async () => {
+        await withFaults([], async (server, faults) => {
+            const stream = new Stream(server, 's', TEXT);
+            await stream.create();
+            faults.set('sync wal hold');
+            const pending = stream.post('x');
+            await faults.hit();
+            const metrics = await scrape(server);
+            assert.ok(metrics.value('arbe_budget_bytes', { budget: 'staged' }) > 0);
+            assert.equal(count(metrics, 'arbe_append_duration_seconds'), 0);
+            const began = performance.now();
+            await eventually('a while', () => performance.now() - began > 70);
+            faults.clear();
+            assert.equal((await pending).status, 204);
+            const after = await scrape(server);
+            for (const name of ['arbe_log_commit_duration_seconds', 'arbe_append_duration_seconds']) {
+                assert.ok(after.value(`${name}_sum`) >= 0.07, name);
+            }
+        });
+    });
+});

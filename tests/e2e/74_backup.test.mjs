@@ -6,13 +6,17 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, tru
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { JSON_TYPE, Stream, TEXT, producer, request } from './lib/http.mjs';
-import { Faults, buildFaultLibrary, canMount, mountTiny } from './lib/faults.mjs';
+import { Faults, buildFaultLibrary, mountImpossible, mountTiny } from './lib/faults.mjs';
+import { testUnless } from './lib/impossible.mjs';
 import { BIN, Server, run, serverFor, tempDir } from './lib/server.mjs';
 import { eventually, randomFrom, rounds, withDeadline } from './lib/wait.mjs';
 
 const FLAGS = ['--checkpoint-interval', '50ms', '--checkpoint-bytes', '256KiB', '--wal-segment', '256KiB'];
 const WRITERS = 24;
 const STREAMS = 12;
+const { library, impossible } = buildFaultLibrary();
+const faultTest = testUnless(impossible);
+const fullDiskTest = testUnless(mountImpossible());
 
 const top = tempDir();
 after(() => rmSync(top, { recursive: true, force: true }));
@@ -250,13 +254,9 @@ describe('backup that does not come to its end', { timeout: 300_000 }, () => {
         await refused(['backup', server.dir, out], /is not empty/);
     });
 
-    test('a tool that reads keeps a server from starting, and says so', async (t) => {
+    faultTest('a tool that reads keeps a server from starting, and says so', async (t) => {
         const { server } = await filled(t);
         await server.stop();
-        const library = buildFaultLibrary();
-        if (library === null) {
-            return;
-        }
         const faults = new Faults(library);
         t.after(() => faults.dispose());
         faults.set('read packs hold');
@@ -269,98 +269,93 @@ describe('backup that does not come to its end', { timeout: 300_000 }, () => {
         await server.start();
     });
 
-    const library = buildFaultLibrary();
-    if (library) {
-        const withFaults = async (t, body) => {
-            const faults = new Faults(library);
-            t.after(() => faults.dispose());
-            await body(await filled(t), faults, freshPath('out'));
-        };
+    const withFaults = async (t, body) => {
+        const faults = new Faults(library);
+        t.after(() => faults.dispose());
+        await body(await filled(t), faults, freshPath('out'));
+    };
 
-        test('a backup that is killed is none, and the server goes on', async (t) => {
-            await withFaults(t, async ({ server, stream }, faults, out) => {
-                for (const place of ['wal', 'catalog', 'packs', 'manifest']) {
-                    const target = `${out}-${place}`;
-                    faults.set(`write ${target}/${place} hold`);
-                    const backup = begin(['backup', server.dir, target], faults.env);
-                    await faults.hit();
-                    await stream.append(`during ${place}\n`);
-                    backup.child.kill('SIGKILL');
-                    assert.equal((await backup.end()).signal, 'SIGKILL');
-                    faults.clear();
-                    assert.ok(!existsSync(join(target, 'manifest')));
-                    await refused(['restore', target, freshPath('dir')], /is no backup/);
-                }
-                await good(['backup', server.dir, out]);
-                assert.match(await good(['verify', server.dir]), /everything is right/);
-            });
-        });
-
-        test('a server that is killed meanwhile leaves no backup, and loses nothing', async (t) => {
-            await withFaults(t, async ({ server, stream }, faults, out) => {
-                faults.set(`write ${out}/packs hold`);
-                const backup = begin(['backup', server.dir, out], faults.env);
+    faultTest('a backup that is killed is none, and the server goes on', async (t) => {
+        await withFaults(t, async ({ server, stream }, faults, out) => {
+            for (const place of ['wal', 'catalog', 'packs', 'manifest']) {
+                const target = `${out}-${place}`;
+                faults.set(`write ${target}/${place} hold`);
+                const backup = begin(['backup', server.dir, target], faults.env);
                 await faults.hit();
-                await server.crash();
+                await stream.append(`during ${place}\n`);
+                backup.child.kill('SIGKILL');
+                assert.equal((await backup.end()).signal, 'SIGKILL');
                 faults.clear();
-                const { code, text } = await backup.end();
-                assert.equal(code, 1, text);
-                assert.match(text, /the server let go of its files meanwhile/);
-                await refused(['restore', out, freshPath('dir')], /is no backup/);
-                assert.match(await good(['verify', server.dir]), /everything is right/);
-                await good(['backup', server.dir, freshPath('out')]); // of the stopped directory
-                await server.start();
-                assert.equal((await stream.readAll()).body.toString().split('\n').length, 21);
-            });
+                assert.ok(!existsSync(join(target, 'manifest')));
+                await refused(['restore', target, freshPath('dir')], /is no backup/);
+            }
+            await good(['backup', server.dir, out]);
+            assert.match(await good(['verify', server.dir]), /everything is right/);
         });
+    });
 
-        test('so it is when the server stops as it should', async (t) => {
-            await withFaults(t, async ({ server }, faults, out) => {
-                faults.set(`write ${out}/packs hold`);
-                const backup = begin(['backup', server.dir, out], faults.env);
-                await faults.hit();
-                await server.stop();
-                faults.clear();
-                assert.equal((await backup.end()).code, 1);
-                assert.match(await good(['verify', server.dir]), /everything is right/);
-            });
+    faultTest('a server that is killed meanwhile leaves no backup, and loses nothing', async (t) => {
+        await withFaults(t, async ({ server, stream }, faults, out) => {
+            faults.set(`write ${out}/packs hold`);
+            const backup = begin(['backup', server.dir, out], faults.env);
+            await faults.hit();
+            await server.crash();
+            faults.clear();
+            const { code, text } = await backup.end();
+            assert.equal(code, 1, text);
+            assert.match(text, /the server let go of its files meanwhile/);
+            await refused(['restore', out, freshPath('dir')], /is no backup/);
+            assert.match(await good(['verify', server.dir]), /everything is right/);
+            await good(['backup', server.dir, freshPath('out')]); // of the stopped directory
+            await server.start();
+            assert.equal((await stream.readAll()).body.toString().split('\n').length, 21);
         });
+    });
 
-        test('files that cannot be read, written or synced', async (t) => {
-            await withFaults(t, async ({ server }, faults, out) => {
-                for (const [call, what] of [['read', `${server.dir}/packs`], ['read', `${server.dir}/wal`], ['read', `${server.dir}/catalog`],
-                                            ['write', `${out}/packs`], ['write', `${out}/catalog`], ['sync', `${out}/wal`]]) {
-                    faults.set(`${call} ${what} EIO`);
-                    await refused(['backup', server.dir, out], /the disk reported an error/, { env: faults.env });
-                    faults.clear();
-                    assert.deepEqual(readdirSync(out, { recursive: true }).filter((name) => statSync(join(out, name)).isFile()), [],
-                                     'what was made is taken away');
-                }
-                faults.set(`write ${out}/packs ENOSPC`);
-                await refused(['backup', server.dir, out], /no space is left/, { env: faults.env });
-                faults.clear();
-                await good(['backup', server.dir, out]); // there is nothing in the way
-                const dir = freshPath('dir');
-                faults.set(`write ${dir}/packs ENOSPC`);
-                await refused(['restore', out, dir], /no space is left/, { env: faults.env });
-                faults.clear();
-                await good(['restore', out, dir]);
-                faults.set(`read ${server.dir}/packs EIO`);
-                const { code, stdout } = await run(['streams', 'verify', server.dir], { env: faults.env });
-                assert.equal(code, 1);
-                assert.match(stdout, /^damage: packs\/pack-.*the disk reported an error/m);
-            });
+    faultTest('so it is when the server stops as it should', async (t) => {
+        await withFaults(t, async ({ server }, faults, out) => {
+            faults.set(`write ${out}/packs hold`);
+            const backup = begin(['backup', server.dir, out], faults.env);
+            await faults.hit();
+            await server.stop();
+            faults.clear();
+            assert.equal((await backup.end()).code, 1);
+            assert.match(await good(['verify', server.dir]), /everything is right/);
         });
-    }
+    });
 
-    if (canMount()) {
-        test('a disk that is too small is told at once', async (t) => {
-            const { server } = await filled(t);
-            const tiny = mountTiny('1m');
-            t.after(() => tiny.unmount());
-            await refused(['backup', server.dir, join(tiny.dir, 'out')], /no room: the backup takes/);
+    faultTest('files that cannot be read, written or synced', async (t) => {
+        await withFaults(t, async ({ server }, faults, out) => {
+            for (const [call, what] of [['read', `${server.dir}/packs`], ['read', `${server.dir}/wal`], ['read', `${server.dir}/catalog`],
+                                        ['write', `${out}/packs`], ['write', `${out}/catalog`], ['sync', `${out}/wal`]]) {
+                faults.set(`${call} ${what} EIO`);
+                await refused(['backup', server.dir, out], /the disk reported an error/, { env: faults.env });
+                faults.clear();
+                assert.deepEqual(readdirSync(out, { recursive: true }).filter((name) => statSync(join(out, name)).isFile()), [],
+                                 'what was made is taken away');
+            }
+            faults.set(`write ${out}/packs ENOSPC`);
+            await refused(['backup', server.dir, out], /no space is left/, { env: faults.env });
+            faults.clear();
+            await good(['backup', server.dir, out]); // there is nothing in the way
+            const dir = freshPath('dir');
+            faults.set(`write ${dir}/packs ENOSPC`);
+            await refused(['restore', out, dir], /no space is left/, { env: faults.env });
+            faults.clear();
+            await good(['restore', out, dir]);
+            faults.set(`read ${server.dir}/packs EIO`);
+            const { code, stdout } = await run(['streams', 'verify', server.dir], { env: faults.env });
+            assert.equal(code, 1);
+            assert.match(stdout, /^damage: packs\/pack-.*the disk reported an error/m);
         });
-    }
+    });
+
+    fullDiskTest('a disk that is too small is told at once', async (t) => {
+        const { server } = await filled(t);
+        const tiny = mountTiny('1m');
+        t.after(() => tiny.unmount());
+        await refused(['backup', server.dir, join(tiny.dir, 'out')], /no room: the backup takes/);
+    });
 });
 
 describe('verify and restore with the program', { timeout: 300_000 }, () => {

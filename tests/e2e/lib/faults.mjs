@@ -1,15 +1,15 @@
-// Builds and drives lib/faultfs.c, and mounts tiny file systems. What a machine
-// cannot do is said in a printed line, not passed over in silence.
+// Builds and drives lib/faultfs.c, and mounts tiny file systems; says what a
+// machine cannot do.
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SANITIZER, eventually } from './wait.mjs';
 
+// Gives { library, impossible }: the path, and why there is none, or an empty text.
 export function buildFaultLibrary() {
     if (SANITIZER) {
-        console.log(`capability: no fault injection by LD_PRELOAD under ${SANITIZER}`);
-        return null;
+        return { library: null, impossible: `faults cannot be injected below -fsanitize=${SANITIZER}` };
     }
     const dir = mkdtempSync(join(tmpdir(), 'arbe-faultfs-'));
     process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
@@ -18,10 +18,9 @@ export function buildFaultLibrary() {
     const built = spawnSync('cc', ['-shared', '-fPIC', '-O1', '-o', library, source, '-ldl', '-lpthread'],
                             { encoding: 'utf8' });
     if (built.status !== 0) {
-        console.log(`capability: no fault injection, cc says: ${built.stderr ?? built.error}`);
-        return null;
+        return { library: null, impossible: `faults cannot be injected, cc says: ${built.stderr ?? built.error}` };
     }
-    return library;
+    return { library, impossible: '' };
 }
 
 let tag = 0;
@@ -83,14 +82,11 @@ export function mountTiny(size) {
     return tiny;
 }
 
-export function canMount() {
+// Why there are no tiny file systems here; empty where there are.
+export function mountImpossible() {
     const tiny = mountTiny('1m');
-    if (tiny === null) {
-        console.log('capability: no full-disk tests, mounting a tmpfs is not allowed here');
-        return false;
-    }
-    tiny.unmount();
-    return true;
+    tiny?.unmount();
+    return tiny === null ? 'a tmpfs cannot be mounted' : '';
 }
 
 // Fills a file system to the last byte; the file's removal frees it.
