@@ -26,7 +26,9 @@
  *     alone, without moving the position. That makes packs dead, which need only be unlinked, and
  *     others mostly dead, which compaction moves with the reserve's space.
  *   - What is held for tools (hold.h) is let go.
- *   - The disk is looked at again every RETRY_MS_MIN, and at once when something was deleted. */
+ *   - The disk is looked at again every RETRY_MS_MIN, and at once when something was deleted. The
+ *     log tries again when a look gave something back, or by time; were every look a reason to try,
+ *     and every refusal one to look, the two threads would keep each other busy. */
 #include "log/local_store.h"
 
 #include <assert.h>
@@ -115,13 +117,15 @@ void local_store_on_notice(void *context)
 }
 
 /* On the log's thread. When the log has reached `end`, a checkpoint of all that waits must find
- * room. In halves, as a disk that cannot be asked has all there may be. */
+ * room. In halves, as a disk that cannot be asked has all there may be. The first refusal asks for
+ * a look at the disk; others follow by time. */
 bool local_store_may_grow(void *context, uint64_t file_bytes, uint64_t spare_bytes, log_pos end)
 {
     struct local_store *s = context;
     uint64_t waiting = end - __atomic_load_n(&s->checkpoint, __ATOMIC_ACQUIRE);
     bool lacking = __atomic_load_n(&s->space_lacking, __ATOMIC_ACQUIRE);
     if (!lacking && space_free(&s->space) / 2 + spare_bytes / 2 >= file_bytes / 2 + waiting / 2) {
+        __atomic_store_n(&s->space_short, false, __ATOMIC_RELEASE);
         return true;
     }
     if (!__atomic_exchange_n(&s->space_short, true, __ATOMIC_ACQ_REL)) {
@@ -370,7 +374,6 @@ static int run_checkpoint(struct local_store *s)
     if (crowded(s)) {
         holds_break(&s->holds);
     }
-    __atomic_store_n(&s->space_short, false, __ATOMIC_RELEASE);
     int rc = bytes_waiting(s) > 0 ? make_checkpoint(s) : 0;
     if (rc == ERR_NOSPC) {
         holds_break(&s->holds);
@@ -475,25 +478,40 @@ static uint64_t next_retry_ms(uint64_t retry_ms, int error)
     return retry_ms * 2 < RETRY_MS_MAX ? retry_ms * 2 : RETRY_MS_MAX;
 }
 
+/* Whether a round that began with the checkpoint at `before` gave something back. */
+static bool gave_space(const struct local_store *s, log_pos before)
+{
+    return s->state.checkpoint > before || s->packs_gone > 0;
+}
+
+/* What the thread does when it wakes; `rest`: for what a compaction left to do, which is no reason
+ * for an early checkpoint. */
+static int run_round(struct local_store *s, enum wake_reason reason, bool rest)
+{
+    log_pos before = s->state.checkpoint;
+    int rc = rest ? 0 : run_checkpoint(s);
+    rc = rc ? rc : run_compaction(s);
+    bool by_time = reason == WAKE_TIME && !rest;
+    if (rc == 0 && (by_time || gave_space(s, before))) {
+        let_log_try(s);
+    }
+    return rc;
+}
+
 static void *thread_main(void *context)
 {
     struct local_store *s = context;
     uint64_t retry_ms = 0;
     for (;;) {
-        bool rest_of_compaction = s->compact_more && retry_ms == 0;
+        bool more = s->compact_more && retry_ms == 0;
         uint64_t usual_ms = retry_ms ? retry_ms : s->config.checkpoint_interval_ms;
         usual_ms = crowded(s) ? RETRY_MS_MIN : usual_ms;
-        enum wake_reason reason = wait_for_work(s, rest_of_compaction ? 1 : usual_ms);
+        enum wake_reason reason = wait_for_work(s, more ? 1 : usual_ms);
         if (reason == WAKE_STOP) {
             return NULL;
         }
-        /* No early checkpoint only because a compaction goes on. */
-        int rc = rest_of_compaction && reason == WAKE_TIME ? 0 : run_checkpoint(s);
-        rc = rc ? rc : run_compaction(s);
+        int rc = run_round(s, reason, more && reason == WAKE_TIME);
         retry_ms = rc ? next_retry_ms(retry_ms, rc) : 0;
-        if (rc == 0) {
-            let_log_try(s);
-        }
     }
 }
 

@@ -44,7 +44,7 @@ struct local_store {
     log_pos replayed;    /* durable position during recovery */
     log_pos memory_next; /* position in memory mode */
     bool overflow_told;  /* the thread was woken for checkpoint_bytes */
-    bool space_short;    /* the log was refused a file since the thread last looked */
+    bool space_short;    /* the log was refused the next file when it last asked */
     bool space_lacking;  /* the last checkpoint found no space */
     bool deleted;        /* a delete was staged since the thread was last woken for one */
 

@@ -239,6 +239,68 @@ static void test_stop_ends_reclaim(void **state)
     fixture_finish(&f);
 }
 
+static int64_t room;   /* bytes free */
+static unsigned looks; /* how often somebody asked */
+
+static int64_t counted_room(void *context, const char *path)
+{
+    (void)context;
+    (void)path;
+    looks++;
+    return room;
+}
+
+/* The turns that the checkpoint thread and the log's thread take, one after the other, until the
+ * former would sleep. */
+static unsigned take_turns(struct fixture *f)
+{
+    struct local_store *s = local_of(f->store);
+    unsigned turns = 0;
+    while (wait_for_work(s, 1) == WAKE_ASKED && turns < 100) {
+        (void)run_round(s, WAKE_ASKED, false);
+        assert_int_equal(commit(f), 0);
+        turns++;
+    }
+    return turns;
+}
+
+/* The log wants another file and the disk has no room for it: the threads do not keep each other
+ * busy, look once by time, and find the room that comes back. */
+static void test_little_room_is_quiet(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    assert_int_equal(open_store(&f), 0);
+    struct local_store *s = local_of(f.store);
+    struct sys sys = *s->space.sys;
+    sys.free_bytes = counted_room;
+    s->space.sys = &sys;
+    s->config.threads = true; /* let_log_try is for them */
+    looks = 0;
+    room = 4096;
+    assert_int_equal(create(&f, 0), 0);
+    assert_int_equal(append(&f, 0, 100), 0);
+    assert_int_equal(commit(&f), 0);
+    assert_true(crowded(s));
+    assert_int_equal(take_turns(&f), 1);
+    assert_true(looks <= 6);
+    for (unsigned i = 0; i < 3; i++) {
+        looks = 0;
+        assert_int_equal(run_round(s, WAKE_TIME, false), 0);
+        assert_int_equal(commit(&f), 0);
+        assert_int_equal(looks, 2); /* for the compaction and for the log */
+        assert_int_equal(take_turns(&f), 0);
+        assert_true(crowded(s));
+    }
+    room = MIB;
+    assert_int_equal(run_round(s, WAKE_TIME, false), 0);
+    assert_int_equal(commit(&f), 0);
+    assert_false(crowded(s));
+    s->config.threads = false;
+    fixture_finish(&f);
+}
+
 /* Removes a directory with the files in it. */
 static int remove_file(void *context, const char *name)
 {
@@ -422,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_dead_packs_go),
         cmocka_unit_test(test_dead_packs_go_on_full_disk),
         cmocka_unit_test(test_stop_ends_reclaim),
+        cmocka_unit_test(test_little_room_is_quiet),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_trouble_is_told),
         cmocka_unit_test(test_log_is_bounded),
