@@ -324,9 +324,12 @@ bool engine_request_fill(struct engine_request *request, struct call *call,
     case CALL_LIST:
         return fill_list(request, call);
     case CALL_SSE:
+        call_fail(call, STREAM_ERROR_ARGUMENT, "there are no server-sent events within a process");
+        return false;
+    case CALL_REQUEST:
         break;
     }
-    call_fail(call, STREAM_ERROR_ARGUMENT, "there are no server-sent events within a process");
+    call_fail(call, STREAM_ERROR_ARGUMENT, "the engine has streams, and no API beside them");
     return false;
 }
 

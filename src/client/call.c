@@ -14,7 +14,7 @@
 static const char *const verbs[] = {
     [CALL_CREATE] = "create", [CALL_APPEND] = "append to",  [CALL_DELETE] = "delete",
     [CALL_HEAD] = "look at",  [CALL_READ] = "read",         [CALL_LONG_POLL] = "follow",
-    [CALL_SSE] = "follow",    [CALL_LIST] = "list streams",
+    [CALL_SSE] = "follow",    [CALL_LIST] = "list streams", [CALL_REQUEST] = "request",
 };
 
 static const struct stream_error no_error = {
@@ -23,8 +23,11 @@ static const struct stream_error no_error = {
     .expected_seq = -1,
 };
 
-static bool writes(const struct call *call)
+bool call_writes(const struct call *call)
 {
+    if (call->verb == CALL_REQUEST) {
+        return strcmp(call->method, "GET") != 0 && strcmp(call->method, "HEAD") != 0;
+    }
     return call->verb == CALL_CREATE || call->verb == CALL_APPEND || call->verb == CALL_DELETE;
 }
 
@@ -34,6 +37,12 @@ void call_begin(struct call *call)
         .info = {.ttl_seconds = -1, .producer_epoch = -1, .producer_seq = -1},
         .error = no_error,
     };
+    if (call->answer != NULL) {
+        buf_clear(call->answer);
+    }
+    if (call->refusal != NULL) {
+        *call->refusal = (struct refusal){.present = false};
+    }
 }
 
 void call_what(const struct call *call, char *out, size_t size)
@@ -42,6 +51,10 @@ void call_what(const struct call *call, char *out, size_t size)
     bool cut = len < call->name.len;
     bool is_close = call->verb == CALL_APPEND && call->close && call->body.len == 0;
 
+    if (call->what != NULL) {
+        (void)snprintf(out, size, "%s", call->what);
+        return;
+    }
     len = utf8_valid_prefix((struct slice){call->name.ptr, len});
     if (call->verb == CALL_LIST && len == 0) {
         (void)snprintf(out, size, "cannot %s", verbs[call->verb]);
@@ -51,8 +64,7 @@ void call_what(const struct call *call, char *out, size_t size)
                    (int)len, len > 0 ? call->name.ptr : "", cut ? "..." : "");
 }
 
-/* Replaces what could disturb a terminal or break the line, and a character that was cut. */
-static void clean(char *text)
+void call_clean_text(char *text)
 {
     size_t len = strlen(text);
 
@@ -75,7 +87,7 @@ static void set(struct stream_error *error, enum stream_error_code code, const c
 
     assert(len >= 0 && (size_t)len < sizeof(error->message));
     (void)vsnprintf(error->message + len, sizeof(error->message) - (size_t)len, format, args);
-    clean(error->message);
+    call_clean_text(error->message);
     error->code = code;
 }
 
@@ -113,7 +125,8 @@ static enum stream_error_code code_of_conflict(const struct call *call)
     if (call->verb == CALL_APPEND && (call->result.error.expected_seq >= 0 || call->seq != NULL)) {
         return STREAM_ERROR_SEQUENCE;
     }
-    return writes(call) ? STREAM_ERROR_EXISTS : STREAM_ERROR_REJECTED;
+    return call_writes(call) && call->verb != CALL_REQUEST ? STREAM_ERROR_EXISTS
+                                                           : STREAM_ERROR_REJECTED;
 }
 
 static enum stream_error_code code_of(const struct call *call, int status)
@@ -151,7 +164,9 @@ static const char *sentence_of(const struct call *call, enum stream_error_code c
     case STREAM_ERROR_FORBIDDEN:
         return "the server does not allow it";
     case STREAM_ERROR_NOT_FOUND:
-        return call->verb == CALL_LIST ? "the server offers no listing" : "there is no such stream";
+        return call->verb == CALL_LIST ? "the server offers no listing"
+               : call->what != NULL    ? "there is none"
+                                       : "there is no such stream";
     case STREAM_ERROR_GONE:
         return "it was deleted, or the offset is no longer kept";
     case STREAM_ERROR_EXISTS:
@@ -193,13 +208,18 @@ void call_fail_status(struct call *call, int status, bool refused, struct slice 
     }
     r->transient = status == 429 || status == 500 || status == 502 || status == 503 ||
                    status == 504;
-    r->error.outcome_unknown = may_have_acted && writes(call);
+    r->error.outcome_unknown = may_have_acted && call_writes(call);
 }
 
 bool call_repeatable(const struct call *call)
 {
-    return call->verb != CALL_APPEND || call->producer_id != NULL || call->body.len == 0 ||
-           !call->result.error.outcome_unknown;
+    if (!call->result.error.outcome_unknown) {
+        return true;
+    }
+    if (call->verb == CALL_REQUEST) {
+        return call->repeatable;
+    }
+    return call->verb != CALL_APPEND || call->producer_id != NULL || call->body.len == 0;
 }
 
 const char *call_name_refusal(struct slice name)

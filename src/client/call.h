@@ -8,8 +8,10 @@
 
 #include "arbe/stream_client.h"
 #include "base/attr.h"
+#include "base/buf.h"
 #include "base/list.h"
 #include "base/slice.h"
+#include "client/refusal.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -25,6 +27,7 @@ enum call_verb {
     CALL_LONG_POLL, /* one page, waited for */
     CALL_SSE,       /* the text of server-sent events, as it comes */
     CALL_LIST,      /* one page of names */
+    CALL_REQUEST,   /* any other request of HTTP, to an API beside the streams */
 };
 
 /* What on_data made of a piece. */
@@ -49,9 +52,10 @@ struct call_result {
 struct call {
     /* The request; set before the start, untouched until the end. Zero but for what is wanted. */
     enum call_verb verb;
-    struct slice name;        /* of the stream; CALL_LIST: the prefix */
-    struct slice body;        /* CREATE, APPEND */
-    const char *content_type; /* CREATE, APPEND: of the body; NULL: not said */
+    struct slice name; /* of the stream; LIST: the prefix; REQUEST: path and query, escaped */
+    const char *what;  /* the words for errors, such as "cannot read it"; NULL: usual ones */
+    struct slice body; /* CREATE, APPEND, REQUEST */
+    const char *content_type; /* CREATE, APPEND, REQUEST: of the body; NULL: not said */
     const char *offset;       /* READ, LONG_POLL, SSE; NULL: "-1" */
     const char *cursor;       /* READ, LONG_POLL, SSE: to be echoed; NULL: none */
     const char *seq;          /* APPEND: Stream-Seq; NULL: none */
@@ -61,9 +65,13 @@ struct call {
     int64_t producer_seq;
     const struct stream_create_options *create; /* CREATE: TTL, expiry, fork; NULL: none */
     const char *after;                          /* LIST: names behind this one; NULL: all */
+    const char *method;                         /* REQUEST */
+    bool repeatable;         /* REQUEST: done twice it does no more than done once */
+    struct buf *answer;      /* REQUEST: gets the body of a good answer, which is JSON */
+    struct refusal *refusal; /* gets what a refusal of an API says; NULL: nobody asks */
 
     /* A piece of a good answer's body, as many times as there are pieces; result.info is there by
-     * then. Not for CREATE, APPEND, DELETE, HEAD and LIST. */
+     * then. Not for CREATE, APPEND, DELETE, HEAD, LIST and REQUEST. */
     enum call_flow (*on_data)(struct call *call, struct slice bytes);
     /* LIST: a stream of the page; the texts live during the call. */
     void (*on_listed)(struct call *call, struct slice name, const struct stream_info *info);
@@ -79,7 +87,7 @@ struct call {
     void *transfer;   /* what it keeps of this call */
 };
 
-/* Empties the result before a try. */
+/* Empties the result, and what else an answer fills, before a try. */
 void call_begin(struct call *call);
 
 /* The words for an error about this call: "cannot append to "a/b"". */
@@ -97,6 +105,12 @@ void call_fail_status(struct call *call, int status, bool refused, struct slice 
 /* Whether the same call may be sent once more after it failed with `transient`, without the risk of
  * doing a thing twice. */
 bool call_repeatable(const struct call *call);
+
+/* Whether the call changes something where it arrives. */
+bool call_writes(const struct call *call);
+
+/* Makes a text one line that may be shown: controls become spaces, a character cut in two goes. */
+void call_clean_text(char *text);
 
 /* NULL when a stream may have that name, else a sentence that says why not. Static storage. */
 const char *call_name_refusal(struct slice name);

@@ -102,6 +102,8 @@ static void send_call(struct feed *f)
     f->call = (struct call){
         .verb = f->request.verb,
         .name = f->call.name,
+        .what = f->what,
+        .refusal = &f->refusal,
         .offset = f->request.offset,
         .cursor = f->request.cursor[0] != '\0' ? f->request.cursor : NULL,
         .on_data = on_data,
@@ -167,7 +169,7 @@ static void run_start(struct task *task)
         return;
     }
     if (f->request.fresh) {
-        retry_reset(&f->retry, &client_options(f->client)->retry);
+        retry_reset(&f->retry, f->rules);
     }
     if (f->request.retries &&
         !retry_next(&f->retry, f->request.retry_after_ms, client_dice(f->client), &pause_ms)) {
@@ -216,10 +218,11 @@ int feed_init(struct feed *f, struct stream_client *client, const char *name)
         .halt.run = run_halt,
         .leave.run = run_leave,
         .ended = true, /* nothing is under way */
+        .rules = &client_options(client)->retry,
     };
     buf_init(&f->work, SIZE_MAX / 2);
     buf_init(&f->fill, SIZE_MAX / 2);
-    retry_reset(&f->retry, &client_options(client)->retry);
+    retry_reset(&f->retry, f->rules);
     client_timer_init(&f->timer, on_time);
     client_party_init(&f->party, on_abort);
     if (pthread_mutex_init(&f->mutex, NULL) != 0) {

@@ -42,6 +42,11 @@ struct feed {
     struct call_result result; /* with FEED_END and FEED_DONE */
     enum feed_end end;         /* with FEED_END */
     uint64_t elapsed_ms;       /* with FEED_END: since the call was sent */
+    struct refusal refusal;    /* with FEED_END: what an API said, if it refused */
+
+    /* Set before anything is asked; borrowed. */
+    const char *what;                 /* words for errors; NULL: the usual ones */
+    const struct stream_retry *rules; /* for retries; those of the client otherwise */
 
     /* private: the reader's side */
     struct buf work; /* what it takes bytes from */

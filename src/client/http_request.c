@@ -32,6 +32,10 @@ static void compose_url(struct buf *url, const struct http_settings *settings,
         }
         return;
     }
+    if (call->verb == CALL_REQUEST) {
+        buf_append(url, call->name);
+        return;
+    }
     http_append_name(url, call->name);
     if (!is_read(call)) {
         return;
@@ -143,6 +147,14 @@ static bool add_producer(struct curl_slist **lines, struct call *call)
             add_number(lines, call, "Producer-Seq", call->producer_seq));
 }
 
+bool http_request_has_body(const struct call *call)
+{
+    if (call->verb == CALL_REQUEST) {
+        return call->body.len > 0 || (call_writes(call) && strcmp(call->method, "DELETE") != 0);
+    }
+    return call->verb == CALL_CREATE || call->verb == CALL_APPEND;
+}
+
 /* libcurl would give a POST the content type of an HTML form. */
 static bool add_content_type(struct curl_slist **lines, struct call *call)
 {
@@ -162,7 +174,7 @@ static bool add_fields(struct curl_slist **lines, const struct http_settings *se
 {
     bool good = true;
 
-    if (call->verb == CALL_CREATE || call->verb == CALL_APPEND) {
+    if (http_request_has_body(call)) {
         good = add_content_type(lines, call) &&
                (!call->close || add_text(lines, call, "Stream-Closed", "true"));
     }
@@ -210,9 +222,11 @@ static bool add_headers(struct curl_slist **lines, const struct http_settings *s
 bool http_request_init(struct http_request *request, const struct http_settings *settings,
                        struct call *call)
 {
-    const char *why = call->verb == CALL_LIST ? NULL : call_name_refusal(call->name);
+    bool has_name = call->verb != CALL_LIST && call->verb != CALL_REQUEST;
+    const char *why = has_name ? call_name_refusal(call->name) : NULL;
 
-    *request = (struct http_request){.method = methods[call->verb]};
+    *request = (struct http_request){.method = call->verb == CALL_REQUEST ? call->method
+                                                                          : methods[call->verb]};
     buf_init(&request->url, HTTP_URL_BYTES_MAX);
     if (why != NULL) {
         call_fail(call, STREAM_ERROR_ARGUMENT, "%s", why);

@@ -25,6 +25,9 @@ struct http_request {
 bool http_request_init(struct http_request *request, const struct http_settings *settings,
                        struct call *call);
 
+/* Whether the request of a call has a body, be it empty. */
+bool http_request_has_body(const struct call *call);
+
 /* Frees it; accepts a zeroed one. */
 void http_request_finish(struct http_request *request);
 

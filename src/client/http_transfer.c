@@ -5,6 +5,7 @@
  * be dead. An append that is not to be sent twice must not be part of that: see on_send. */
 #include "client/http_transfer.h"
 
+#include "base/json_value.h"
 #include "base/limits.h"
 #include "client/client.h"
 #include "client/http_failure.h"
@@ -49,6 +50,8 @@ static void judge_good(struct http_transfer *t)
             REFUSE(t, "the answer is no listing of streams");
         }
         t->body = HTTP_BODY_KEEP;
+    } else if (t->call->verb == CALL_REQUEST) {
+        t->body = HTTP_BODY_ANSWER;
     } else if (t->call->verb == CALL_SSE) {
         if (status != 200 || !t->head.is_event_stream) {
             REFUSE(t, "the answer is \"%.100s\", not text/event-stream", info->content_type);
@@ -116,6 +119,22 @@ static size_t keep(struct http_transfer *t, struct slice bytes)
     return bytes.len;
 }
 
+/* The answer to a request is kept whole, or the call fails. */
+static size_t answer(struct http_transfer *t, struct slice bytes)
+{
+    struct buf *out = t->call->answer;
+    bool fits = bytes.len <= out->max - out->len;
+
+    buf_append(out, bytes);
+    if (!fits) {
+        REFUSE(t, "the answer is longer than %zu bytes", out->max);
+    } else if (out->failed) {
+        t->stop = HTTP_STOP_FAILED;
+        call_fail(t->call, STREAM_ERROR_MEMORY, "out of memory");
+    }
+    return out->failed ? 0 : bytes.len;
+}
+
 static size_t hand_out(struct http_transfer *t, struct slice bytes)
 {
     switch (t->call->on_data(t->call, bytes)) {
@@ -150,6 +169,9 @@ static size_t on_body(char *ptr, size_t size, size_t count, void *context)
     if (t->body == HTTP_BODY_KEEP) {
         return keep(t, bytes);
     }
+    if (t->body == HTTP_BODY_ANSWER) {
+        return answer(t, bytes);
+    }
     t->ignored_bytes += bytes.len;
     if (t->ignored_bytes > CLIENT_IGNORED_BYTES_MAX) {
         t->stop = HTTP_STOP_IGNORED;
@@ -168,9 +190,13 @@ static int on_send(void *context, char *ip, char *local_ip, int port, int local_
     (void)local_ip;
     (void)port;
     (void)local_port;
+    bool once = call->verb == CALL_APPEND
+                    ? call->producer_id == NULL && call->body.len > 0 &&
+                          !t->settings->options.at_least_once
+                    : call->verb == CALL_REQUEST && call_writes(call) && !call->repeatable;
+
     t->sends++;
-    if (t->sends > 1 && call->verb == CALL_APPEND && call->producer_id == NULL &&
-        call->body.len > 0 && !t->settings->options.at_least_once) {
+    if (t->sends > 1 && once) {
         t->stop = HTTP_STOP_RESEND;
         return CURL_PREREQFUNC_ABORT;
     }
@@ -200,7 +226,7 @@ static CURLcode set_request(struct http_transfer *t)
     SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     if (call->verb == CALL_HEAD) {
         SET(CURLOPT_NOBODY, 1L);
-    } else if (call->verb == CALL_CREATE || call->verb == CALL_APPEND) {
+    } else if (http_request_has_body(call)) {
         SET(CURLOPT_POST, 1L);
         SET(CURLOPT_POSTFIELDS, call->body.len > 0 ? call->body.ptr : "");
         SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.len);
@@ -304,7 +330,9 @@ void http_transfer_fail_late(struct http_transfer *t)
     call_fail(t->call, STREAM_ERROR_TIMEOUT, "%s: %s within %d ms", t->settings->base.host,
               live ? "nothing was heard" : "there was no whole answer",
               live ? options->idle_timeout_ms : options->request_timeout_ms);
-    t->call->result.transient = http_transfer_hands_out(t->call);
+    /* A connection that is dead and does not know it ends here: another one may do better. */
+    t->call->result.transient = http_transfer_hands_out(t->call) ||
+                                (t->call->verb == CALL_REQUEST && t->call->repeatable);
 }
 
 CURLcode http_transfer_resume(struct http_transfer *t)
@@ -323,8 +351,7 @@ CURLcode http_transfer_resume(struct http_transfer *t)
 /* Whether the request may have reached the server. */
 static bool may_have_acted(const struct http_transfer *t)
 {
-    return t->sends > 0 && (t->call->verb == CALL_CREATE || t->call->verb == CALL_APPEND ||
-                            t->call->verb == CALL_DELETE);
+    return t->sends > 0 && call_writes(t->call);
 }
 
 static void fail_by_curl(struct http_transfer *t, CURLcode code)
@@ -344,6 +371,20 @@ static void fail_by_curl(struct http_transfer *t, CURLcode code)
     t->call->result.transient = failure.transient;
 }
 
+/* Whatever answers in the place of the API, such as the page of a hotspot, does so in HTML. */
+static void check_answer(struct http_transfer *t)
+{
+    struct call *call = t->call;
+    struct slice value;
+
+    if (call->answer->len > 0 &&
+        (!t->head.is_json || json_text_read(buf_slice(call->answer), &value, NULL) != 0)) {
+        call_fail(call, STREAM_ERROR_FORMAT, "the answer is not JSON (content type \"%.100s\")",
+                  call->result.info.content_type);
+        call->result.error.outcome_unknown = call_writes(call);
+    }
+}
+
 /* The answer is there as a whole; was it a refusal? */
 static void finish_answer(struct http_transfer *t)
 {
@@ -354,8 +395,13 @@ static void finish_answer(struct http_transfer *t)
     if (status >= 200 && status <= 299) {
         if (call->verb == CALL_LIST) {
             http_listing(call, buf_slice(&t->kept));
+        } else if (call->verb == CALL_REQUEST) {
+            check_answer(t);
         }
         return;
+    }
+    if (call->refusal != NULL && t->head.is_json) {
+        refusal_read(buf_slice(&t->kept), call->refusal);
     }
     buf_init(&sentence, CLIENT_SENTENCE_BYTES);
     http_sentence(buf_slice(&t->kept), t->head.is_json, t->head.is_text, &sentence);

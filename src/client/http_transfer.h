@@ -21,6 +21,7 @@ enum http_stop {
 enum http_body {
     HTTP_BODY_HAND_OUT,
     HTTP_BODY_KEEP,
+    HTTP_BODY_ANSWER, /* goes to call.answer */
     HTTP_BODY_PASS,
 };
 

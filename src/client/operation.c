@@ -147,15 +147,22 @@ static bool try_again(struct operation *op)
     return true;
 }
 
+static bool deletes(const struct call *call)
+{
+    return call->verb == CALL_DELETE ||
+           (call->verb == CALL_REQUEST && strcmp(call->method, "DELETE") == 0);
+}
+
 /* Corrects what a failed try says by what is known of those before it. */
 static void settle(struct operation *op)
 {
     struct call_result *r = &op->call.result;
     enum stream_error_code code = r->error.code;
 
-    if (op->call.verb == CALL_DELETE && op->unknown &&
+    if (deletes(&op->call) && op->unknown &&
         (code == STREAM_ERROR_NOT_FOUND || code == STREAM_ERROR_GONE)) {
         r->error.code = STREAM_OK;
+        r->info.status = 204; /* what the try before it was answered */
         return;
     }
     r->error.outcome_unknown = r->error.outcome_unknown || op->unknown;
@@ -209,9 +216,7 @@ static void on_abort(struct client_party *party)
 {
     struct operation *op = container_of(party, struct operation, party);
     struct call *call = &op->call;
-    bool writes = call->verb == CALL_CREATE || call->verb == CALL_APPEND ||
-                  call->verb == CALL_DELETE;
-    bool sent = op->under_way;
+    bool may_act = op->under_way && call_writes(call); /* the HEAD that asks does nothing */
 
     if (op->under_way) {
         client_cancel(op->client, call);
@@ -222,7 +227,7 @@ static void on_abort(struct client_party *party)
     }
     call_begin(call);
     call_fail(call, STREAM_ERROR_ABORTED, "aborted");
-    call->result.error.outcome_unknown = op->unknown || (sent && writes);
+    call->result.error.outcome_unknown = op->unknown || may_act;
     finish(op);
 }
 

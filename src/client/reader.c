@@ -52,6 +52,7 @@ struct stream_reader {
     unsigned brief;            /* event streams in a row that were too brief */
     struct stream_error last;  /* of the last failure that may pass */
     struct stream_error error; /* code STREAM_OK: none; else the reader is at its end */
+    bool was_refused; /* `error` is what came of a call: the feed's refusal belongs to it */
 };
 
 /* ----------------------------------------------------------------------------------- failures */
@@ -59,7 +60,7 @@ struct stream_reader {
 /* The reader ends with this error, in the words of the call that was asked for last. */
 static int fail(struct stream_reader *r, enum stream_error_code code, const char *sentence)
 {
-    struct call call = {.verb = r->asked.verb, .name = slice_of(r->name)};
+    struct call call = {.verb = r->asked.verb, .name = slice_of(r->name), .what = r->feed.what};
 
     call_begin(&call);
     call.result.info.status = code == STREAM_ERROR_FORMAT ? r->info.status : 0;
@@ -334,7 +335,7 @@ static int end_page(struct stream_reader *r, struct stream_piece_view *ret_piece
 static int end_events(struct stream_reader *r)
 {
     if (!r->got_mark && !r->got_units) {
-        struct call call = {.verb = CALL_SSE, .name = slice_of(r->name)};
+        struct call call = {.verb = CALL_SSE, .name = slice_of(r->name), .what = r->feed.what};
 
         call_begin(&call);
         call_fail(&call, STREAM_ERROR_NETWORK, "the events ended before one of them was whole");
@@ -370,6 +371,7 @@ static int on_failure(struct stream_reader *r)
     }
     if (!result->transient) {
         r->error = result->error;
+        r->was_refused = true;
         return (int)code;
     }
     ask_again(r, &result->error);
@@ -386,6 +388,7 @@ static int on_end(struct stream_reader *r, struct stream_piece_view *ret_piece)
         return NOTHING;
     case FEED_GAVE_UP:
         r->error = r->last;
+        r->was_refused = true;
         return (int)r->error.code;
     case FEED_ABORTED:
         return fail(r, STREAM_ERROR_ABORTED, "aborted");
@@ -488,7 +491,7 @@ void stream_reader_abort(struct stream_reader *r)
 
 /* ---------------------------------------------------------------------------- making one */
 
-static const char *refusal(const char *name, const struct stream_read_options *options)
+const char *reader_check(const char *name, const struct stream_read_options *options)
 {
     const char *why = call_name_refusal(slice_of(name));
     const char *offset = options->offset;
@@ -534,7 +537,7 @@ int stream_client_read(struct stream_client *client, const char *name,
                        struct stream_error *ret_error)
 {
     static const struct stream_read_options defaults = {.live = STREAM_CATCH_UP};
-    const char *why = refusal(name, options != NULL ? options : &defaults);
+    const char *why = reader_check(name, options != NULL ? options : &defaults);
     struct stream_reader *r;
 
     if (why != NULL) {
@@ -556,6 +559,20 @@ int stream_client_read(struct stream_client *client, const char *name,
     feed_set_ready(&r->feed, true);
     *ret_reader = r;
     return STREAM_OK;
+}
+
+void reader_customise(struct stream_reader *r, const char *what, const struct stream_retry *rules)
+{
+    r->feed.what = what;
+    r->feed.rules = rules;
+    retry_reset(&r->feed.retry, rules);
+}
+
+const struct refusal *reader_refusal(const struct stream_reader *r)
+{
+    static const struct refusal none = {.present = false};
+
+    return r->was_refused ? &r->feed.refusal : &none;
 }
 
 void reader_set_by_type(struct stream_reader *r)

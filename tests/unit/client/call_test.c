@@ -101,6 +101,46 @@ static void test_repeatable(void **state)
     call = make(CALL_CREATE);
     call.result.error.outcome_unknown = 1;
     assert_true(call_repeatable(&call));
+    call = make(CALL_REQUEST);
+    call.method = "POST";
+    assert_true(call_repeatable(&call));
+    call.result.error.outcome_unknown = 1;
+    assert_false(call_repeatable(&call));
+    call.repeatable = true;
+    assert_true(call_repeatable(&call));
+}
+
+/* A request of the API: what it changes depends on the method, and its 409 is no stream's. */
+static void test_requests(void **state)
+{
+    struct call call = make(CALL_REQUEST);
+    char memory[8];
+    struct buf answer;
+    struct refusal refusal = {.present = true};
+
+    (void)state;
+    call.what = "cannot do it";
+    call.method = "GET";
+    assert_false(call_writes(&call));
+    call_fail_status(&call, 503, false, (struct slice){NULL, 0});
+    assert_int_equal(call.result.error.outcome_unknown, 0);
+    call.method = "DELETE";
+    assert_true(call_writes(&call));
+    call_fail_status(&call, 503, false, (struct slice){NULL, 0});
+    assert_int_equal(call.result.error.outcome_unknown, 1);
+    call_fail_status(&call, 404, false, (struct slice){NULL, 0});
+    assert_string_equal(call.result.error.message, "cannot do it: there is none (status 404)");
+    call_fail_status(&call, 409, false, SLICE("taken"));
+    assert_int_equal(call.result.error.code, STREAM_ERROR_REJECTED);
+    assert_string_equal(call.result.error.message, "cannot do it: taken (status 409)");
+
+    buf_init_fixed(&answer, memory, sizeof(memory));
+    buf_append(&answer, SLICE("old"));
+    call.answer = &answer;
+    call.refusal = &refusal;
+    call_begin(&call);
+    assert_int_equal(answer.len, 0);
+    assert_false(refusal.present);
 }
 
 /* A message is one line: what was wanted, then the sentence, the server's where there is one. */
@@ -205,10 +245,10 @@ static void test_error_set(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_statuses),      cmocka_unit_test(test_particulars),
-        cmocka_unit_test(test_repeatable),    cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_long_messages), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_error_set),
+        cmocka_unit_test(test_statuses),   cmocka_unit_test(test_particulars),
+        cmocka_unit_test(test_repeatable), cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_messages),   cmocka_unit_test(test_long_messages),
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_error_set),
     };
 
     return UNIT_RUN(tests);

@@ -118,6 +118,30 @@ static void test_reads(void **state)
     finish(&f);
 }
 
+/* Requests go out as they are; a body, be it empty, has its type. */
+static void test_requests(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    setup(&f);
+    compose(&f,
+            &(struct call){.verb = CALL_REQUEST, .method = "GET", .name = SLICE("api/a?b=%20c")},
+            "GET", "http://h/v1/api/a?b=%20c", "Expect:|");
+    compose(&f,
+            &(struct call){.verb = CALL_REQUEST,
+                           .method = "PATCH",
+                           .name = SLICE("api/a"),
+                           .body = SLICE("{}"),
+                           .content_type = "application/json"},
+            "PATCH", "http://h/v1/api/a", "Content-Type: application/json|Expect:|");
+    compose(&f, &(struct call){.verb = CALL_REQUEST, .method = "POST", .name = SLICE("api/a")},
+            "POST", "http://h/v1/api/a", "Content-Type:|Expect:|");
+    compose(&f, &(struct call){.verb = CALL_REQUEST, .method = "DELETE", .name = SLICE("api/a")},
+            "DELETE", "http://h/v1/api/a", "Expect:|");
+    finish(&f);
+}
+
 /* What the callbacks of a test add. */
 struct added {
     const char *names[4];
@@ -268,8 +292,9 @@ int main(void)
     curl_fault_init();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_verbs),         cmocka_unit_test(test_reads),
-        cmocka_unit_test(test_callbacks),     cmocka_unit_test(test_bad_callbacks),
-        cmocka_unit_test(test_bad_arguments), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_requests),      cmocka_unit_test(test_callbacks),
+        cmocka_unit_test(test_bad_callbacks), cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_no_memory),
     };
 
     return UNIT_RUN(tests);

@@ -132,12 +132,142 @@ static void test_sent_twice(void **state)
     http_transfer_finish(&f.transfer);
 }
 
+/* ------------------------------------------------------------------------ requests of an API */
+
+static void setup_request(struct fixture *f, struct buf *answer_buf, const char *head)
+{
+    setup(f, CALL_REQUEST);
+    f->call.method = "POST";
+    f->call.what = "cannot do it";
+    f->call.body = SLICE("{}");
+    f->call.answer = answer_buf;
+    call_begin(&f->call);
+    for (const char *at = head; *at != '\0';) {
+        const char *end = strchr(at, '\n') + 1;
+        char copy[256];
+
+        memcpy(copy, at, (size_t)(end - at));
+        assert_int_not_equal(on_header(copy, 1, (size_t)(end - at), &f->transfer), 0);
+        at = end;
+    }
+}
+
+#define JSON_200 "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
+
+/* The answer is kept whole, if it is JSON. */
+static void test_answer(void **state)
+{
+    struct buf out;
+    struct fixture f;
+
+    (void)state;
+    buf_init(&out, 100);
+    setup_request(&f, &out, JSON_200);
+    assert_int_equal(body(&f, "{\"a\":"), 5);
+    assert_int_equal(body(&f, "1}"), 2);
+    http_transfer_settle(&f.transfer, CURLE_OK);
+    assert_int_equal(f.call.result.error.code, STREAM_OK);
+    assert_int_equal(f.call.result.info.status, 200);
+    assert_true(slice_equal(buf_slice(&out), SLICE("{\"a\":1}")));
+    http_transfer_finish(&f.transfer);
+
+    setup_request(&f, &out, JSON_200); /* a try after it begins anew */
+    assert_int_equal(out.len, 0);
+    assert_int_equal(body(&f, "{\"a\":"), 5);
+    http_transfer_settle(&f.transfer, CURLE_OK);
+    assert_int_equal(f.call.result.error.code, STREAM_ERROR_FORMAT);
+    assert_int_equal(f.call.result.error.outcome_unknown, 1);
+    http_transfer_finish(&f.transfer);
+
+    setup_request(&f, &out, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n");
+    assert_int_equal(body(&f, "{}"), 2);
+    http_transfer_settle(&f.transfer, CURLE_OK);
+    assert_string_equal(f.call.result.error.message,
+                        "cannot do it: the answer is not JSON (content type \"text/html\")");
+    http_transfer_finish(&f.transfer);
+
+    setup_request(&f, &out, "HTTP/1.1 204 No Content\r\n\r\n");
+    http_transfer_settle(&f.transfer, CURLE_OK);
+    assert_int_equal(f.call.result.error.code, STREAM_OK);
+    http_transfer_finish(&f.transfer);
+    buf_finish(&out);
+}
+
+/* An answer that is too long ends the call, and may not be sent again. */
+static void test_long_answer(void **state)
+{
+    struct buf out;
+    struct fixture f;
+
+    (void)state;
+    buf_init(&out, 8);
+    setup_request(&f, &out, JSON_200);
+    assert_int_equal(body(&f, "\"12345"), 6);
+    assert_int_equal(body(&f, "678\""), 0);
+    http_transfer_settle(&f.transfer, CURLE_WRITE_ERROR);
+    assert_int_equal(f.call.result.error.code, STREAM_ERROR_FORMAT);
+    assert_string_equal(f.call.result.error.message,
+                        "cannot do it: the answer is longer than 8 bytes");
+    assert_false(f.call.result.transient);
+    http_transfer_finish(&f.transfer);
+    buf_finish(&out);
+}
+
+/* What the API refuses with is read, for whoever asks. */
+static void test_refusal(void **state)
+{
+    struct refusal refusal;
+    struct buf out;
+    struct fixture f;
+
+    (void)state;
+    buf_init(&out, 100);
+    setup_request(&f, &out, "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\n\r\n");
+    f.call.refusal = &refusal;
+    call_begin(&f.call);
+    assert_false(refusal.present);
+    assert_int_not_equal(body(&f, "{\"error\":{\"code\":\"auth.forbidden\","), 0);
+    assert_int_not_equal(body(&f, "\"message\":\"no\"}}"), 0);
+    http_transfer_settle(&f.transfer, CURLE_OK);
+    assert_int_equal(f.call.result.error.code, STREAM_ERROR_FORBIDDEN);
+    assert_true(refusal.present);
+    assert_string_equal(refusal.code, "auth.forbidden");
+    assert_string_equal(refusal.message, "no");
+    assert_int_equal(out.len, 0);
+    http_transfer_finish(&f.transfer);
+    buf_finish(&out);
+}
+
+/* What may not happen twice is not sent twice, nor tried again when its time is up. */
+static void test_request_once(void **state)
+{
+    struct buf out;
+    struct fixture f;
+
+    (void)state;
+    buf_init(&out, 100);
+    setup_request(&f, &out, "");
+    assert_int_equal(on_send(&f.transfer, NULL, NULL, 0, 0), CURL_PREREQFUNC_OK);
+    assert_int_equal(on_send(&f.transfer, NULL, NULL, 0, 0), CURL_PREREQFUNC_ABORT);
+    http_transfer_fail_late(&f.transfer);
+    assert_false(f.call.result.transient);
+    f.call.repeatable = true;
+    assert_int_equal(on_send(&f.transfer, NULL, NULL, 0, 0), CURL_PREREQFUNC_OK);
+    http_transfer_fail_late(&f.transfer);
+    assert_true(f.call.result.transient);
+    f.call.repeatable = false;
+    f.call.method = "GET";
+    assert_int_equal(on_send(&f.transfer, NULL, NULL, 0, 0), CURL_PREREQFUNC_OK);
+    http_transfer_finish(&f.transfer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_deadline),
-        cmocka_unit_test(test_silence),
-        cmocka_unit_test(test_sent_twice),
+        cmocka_unit_test(test_deadline),     cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_sent_twice),   cmocka_unit_test(test_answer),
+        cmocka_unit_test(test_long_answer),  cmocka_unit_test(test_refusal),
+        cmocka_unit_test(test_request_once),
     };
 
     return UNIT_RUN(tests);

@@ -180,6 +180,54 @@ static void test_reset(void **state)
     finish_fixture(&f);
 }
 
+/* ------------------------------------------------------------------------------------- requests */
+
+static int request(struct fixture *f, const char *method, bool repeatable, struct stream_info *info,
+                   struct stream_error *error)
+{
+    struct call call = {.verb = CALL_REQUEST,
+                        .method = method,
+                        .name = SLICE("api/a"),
+                        .what = "cannot do it",
+                        .repeatable = repeatable};
+    struct buf answer;
+
+    buf_init(&answer, 100);
+    call.answer = &answer;
+    int code = operation_block(f->client, &call, info, NULL, error);
+
+    buf_finish(&answer);
+    return code;
+}
+
+/* What may happen twice is tried again; what may not is told as it is. A delete that finds nothing
+ * the second time has succeeded. */
+static void test_requests(void **state)
+{
+    static const struct scripted_turn turns[] = {{.answer = NO_500},
+                                                 {.answer = NO_500},
+                                                 {.answer = "HTTP/1.1 201 Created\r\n" EMPTY},
+                                                 {.answer = NO_500},
+                                                 {.answer = "HTTP/1.1 404 Not Found\r\n" EMPTY},
+                                                 {.answer = "HTTP/1.1 404 Not Found\r\n" EMPTY}};
+    struct stream_error error;
+    struct stream_info info;
+    struct fixture f;
+
+    (void)state;
+    setup(&f, turns, ARRAY_COUNT(turns));
+    assert_int_equal(request(&f, "POST", false, NULL, &error), STREAM_ERROR_SERVER);
+    assert_int_equal(error.outcome_unknown, 1);
+    assert_int_equal(request(&f, "POST", true, &info, &error), STREAM_OK);
+    assert_int_equal(info.status, 201);
+    assert_int_equal(request(&f, "DELETE", true, &info, &error), STREAM_OK);
+    assert_int_equal(info.status, 204);
+    assert_int_equal(request(&f, "DELETE", true, &info, &error), STREAM_ERROR_NOT_FOUND);
+    assert_string_equal(error.message, "cannot do it: there is none (status 404)");
+    assert_int_equal(scripted_count(&f.server), 6);
+    finish_fixture(&f);
+}
+
 /* -------------------------------------------------------------------------------------- stepped */
 
 struct told {
@@ -434,17 +482,12 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_abort_waiting),
-        cmocka_unit_test(test_abort_within),
-        cmocka_unit_test(test_abort_in_pause),
-        cmocka_unit_test(test_reset),
-        cmocka_unit_test(test_step),
-        cmocka_unit_test(test_step_errors),
-        cmocka_unit_test(test_step_at_free),
-        cmocka_unit_test(test_step_busy),
-        cmocka_unit_test(test_step_without_memory),
-        cmocka_unit_test(test_callbacks_each_try),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_abort_waiting),      cmocka_unit_test(test_abort_within),
+        cmocka_unit_test(test_abort_in_pause),     cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_requests),           cmocka_unit_test(test_step),
+        cmocka_unit_test(test_step_errors),        cmocka_unit_test(test_step_at_free),
+        cmocka_unit_test(test_step_busy),          cmocka_unit_test(test_step_without_memory),
+        cmocka_unit_test(test_callbacks_each_try), cmocka_unit_test(test_threads),
     };
 
     return UNIT_RUN(tests);
