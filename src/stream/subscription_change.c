@@ -127,15 +127,21 @@ void subscription_change_seal(struct subscription_change *c, size_t max)
     }
 }
 
+/* Whether the link is about another stream by now, which the pattern matches. */
+static bool is_overtaken(const struct subscription_edit *edit)
+{
+    const struct subscription_link *l = edit->link;
+    bool other = edit->dropped || l->stream != edit->stream;
+    return other && !l->dropped && subscription_globs(l->owner, subscription_link_path(l));
+}
+
 static void commit_drop(struct subscription_edit *edit)
 {
     struct subscription_link *l = edit->link;
-    bool other = edit->dropped ? !l->dropped : l->stream != edit->stream;
-    if (!other) {
+    if (!is_overtaken(edit)) {
         subscription_detach(l);
         return;
     }
-    /* Meanwhile the pattern found a new stream of that name, which stays. */
     l->saved = false;
     l->is_explicit = l->is_explicit && edit->dropped;
     subscription_soil(l);

@@ -11,7 +11,9 @@ static struct subscription_change change;
 static int open_sub(void **state)
 {
     (void)state;
+    const struct subscription_definition def = {.pattern = SLICE("*")};
     sub = subscription_create(SLICE("s"));
+    assert_int_equal(subscription_define(sub, &def), 0);
     sub->exists = true;
     subscription_change_init(&change, sub);
     return 0;
@@ -178,6 +180,27 @@ static void test_unlink_overtaken(void **state)
     assert_int_equal(sub->link_count, 1);
 }
 
+/* It waits for its stream, which is made meanwhile: it is taken away all the same, unless the
+ * pattern matches the stream. */
+static void test_unlink_waiting(void **state)
+{
+    (void)state;
+    const char *paths[] = {"a", "a/b"};
+    for (size_t i = 0; i < ARRAY_COUNT(paths); i++) {
+        struct subscription_link *l = add(paths[i], 0, 0, 0);
+        l->is_explicit = true;
+        const struct subscription_edit edit = {.link = l, .drop = true};
+        subscription_change_edit(&change, &edit);
+    }
+    subscription_change_seal(&change, 10);
+    subscription_find(sub, SLICE("a"))->stream = 1;
+    subscription_find(sub, SLICE("a/b"))->stream = 2;
+    subscription_change_commit(&change);
+    assert_false(subscription_find(sub, SLICE("a"))->is_explicit);
+    assert_null(subscription_find(sub, SLICE("a/b")));
+    assert_int_equal(sub->link_count, 1);
+}
+
 /* A new link begins to count when it is committed. */
 static void test_fresh(void **state)
 {
@@ -211,6 +234,7 @@ int main(void)
         TEST(test_stream_comes_again),
         TEST(test_removal_overtaken),
         TEST(test_unlink_overtaken),
+        TEST(test_unlink_waiting),
         TEST(test_fresh),
     };
     return UNIT_RUN(tests);

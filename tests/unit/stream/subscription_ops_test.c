@@ -158,6 +158,25 @@ static void test_membership(void **state)
     assert_int_equal(find("s")->link_count, 2);
 }
 
+/* A name is taken away while its stream is made: nobody follows the stream. */
+static void test_unlink_while_made(void **state)
+{
+    (void)state;
+    assert_int_equal(sub_put("s", HOOK("events/*", ",\"streams\":[\"later\"]")), 201);
+    struct subscription_op op;
+    op_init(&op, SUBSCRIPTION_UNLINK, "s", "");
+    op.path = SLICE("later");
+    subscription_start(subs, &op);
+    (void)subscriptions_step(subs);
+    assert_non_null(find("s")->change);
+    make("later", "[1]");
+    assert_int_equal(op.status, 204);
+    assert_null(find_link("s", "later"));
+    assert_int_equal(find("s")->link_count, 0);
+    say("later", "[2]");
+    assert_int_equal(call_count, 0);
+}
+
 /* A subscription never follows its own wake stream: not by name, and not by its pattern. */
 static void test_own_wake_stream(void **state)
 {
@@ -502,6 +521,7 @@ int main(void)
         TEST(test_too_many_wait),
         TEST(test_too_many_exist),
         TEST(test_membership),
+        TEST(test_unlink_while_made),
         TEST(test_own_wake_stream),
         TEST(test_claim),
         TEST(test_ack_order),
