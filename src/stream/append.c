@@ -55,6 +55,7 @@ static int check_request(const struct stream_append_request *r, struct errmsg *m
 
 static void answer_state(struct stream_op *op, const struct stream *s)
 {
+    op->result.id = s->id;
     op->result.closed = s->staged.closed;
     op->result.has_next = true;
     op->result.next = s->staged.tail;

@@ -285,7 +285,7 @@ struct stream_result {
                                   page: copied into `content_type_bytes` */
     char content_type_bytes[256];
     struct stream_expiry expiry; /* head */
-    uint64_t id;                 /* head: of the stream */
+    uint64_t id;                 /* append, head: of the stream */
     bool stale_epoch;            /* append, ERR_PERM: producer_epoch is the current one */
     bool seq_gap;                /* append, ERR_CONFLICT: expected and received are set */
     bool seq_conflict;           /* append, ERR_CONFLICT: Stream-Seq did not rise */

@@ -235,8 +235,9 @@ void news_release(struct subscriptions *s, struct subscription *sub);
 /* Frees all of the list. */
 void news_drop_all(struct list *list);
 
-/* An event of ours was appended to that stream, from `start` to `end`. */
-void news_quiet(struct subscriptions *s, struct slice name, uint64_t start, uint64_t end);
+/* An event of ours was appended to the stream `id` of that name, from `start` to `end`. */
+void news_quiet(struct subscriptions *s, struct slice name, stream_id id, uint64_t start,
+                uint64_t end);
 
 /* All streams are to be listed. */
 void walk_begin(struct subscriptions *s);

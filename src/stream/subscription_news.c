@@ -353,10 +353,11 @@ void news_release(struct subscriptions *s, struct subscription *sub)
 
 /* Who has seen everything before the event has seen everything still, and may yet acknowledge the
  * event. Who has not will be told by what is pending anyway. */
-static void tell_quiet(struct subscription *sub, struct slice name, uint64_t start, uint64_t end)
+static void tell_quiet(struct subscription *sub, struct slice name, stream_id id, uint64_t start,
+                       uint64_t end)
 {
     struct subscription_link *l = subscription_find(sub, name);
-    if (!l || l->dropped || l->tail >= end) {
+    if (!l || l->dropped || l->stream != id || l->tail >= end) {
         return;
     }
     if (!subscription_link_pending(l) && l->tail == start) {
@@ -367,14 +368,15 @@ static void tell_quiet(struct subscription *sub, struct slice name, uint64_t sta
     subscription_refresh(l);
 }
 
-void news_quiet(struct subscriptions *s, struct slice name, uint64_t start, uint64_t end)
+void news_quiet(struct subscriptions *s, struct slice name, stream_id id, uint64_t start,
+                uint64_t end)
 {
     if (!core_look_up(s, name)) {
         return;
     }
     for (size_t i = 0; i < s->hit_count; i++) {
         if (s->hits[i]->exists && !s->hits[i]->linking) {
-            tell_quiet(s->hits[i], name, start, end);
+            tell_quiet(s->hits[i], name, id, start, end);
             core_ready(s, s->hits[i]);
         }
     }

@@ -447,7 +447,7 @@ static void event_written(struct subscriptions *s, const struct wake_event *e)
     atomic_fetch_add(&s->counts.events_written, 1);
     /* Stored with a comma behind it: see message.h. */
     uint64_t end = e->op.result.next;
-    news_quiet(s, e->op.name, end - (e->body.len + 1), end);
+    news_quiet(s, e->op.name, e->op.result.id, end - (e->body.len + 1), end);
 }
 
 static void event_done(struct stream_op *op)

@@ -48,6 +48,10 @@ static void test_append(void **state)
     assert_true(op.result.has_next);
     assert_int_equal(op.result.next, 7);
     assert_false(op.result.closed);
+    struct stream_op head = {.verb = STREAM_HEAD, .name = SLICE("s")};
+    assert_int_equal(rig_op(&rig, &head), 0);
+    assert_true(op.result.id > 0);
+    assert_int_equal(op.result.id, head.result.id);
     rig_expect(&rig, "s", "one two");
 }
 

@@ -191,6 +191,23 @@ static void test_old_news(void **state)
     assert_non_null(find_link("s", "events/a"));
 }
 
+/* A wake event is about the stream that it was written to, not about one of its name before or
+ * after. */
+static void test_event_of_another(void **state)
+{
+    (void)state;
+    make("events/a", "[1]");
+    assert_int_equal(sub_put("s", HOOK("events/*", "")), 201);
+    stream_id id = find_link("s", "events/a")->stream;
+    const struct subscription_link *l = find_link("s", "events/a");
+    news_quiet(subs, SLICE("events/a"), id - 1, 2, 10);
+    assert_int_equal(l->tail, 2);
+    assert_int_equal(l->skip, 0);
+    news_quiet(subs, SLICE("events/a"), id, 2, 10);
+    assert_int_equal(l->tail, 10);
+    assert_int_equal(l->skip, 10);
+}
+
 /* A stream is deleted, its name is linked, and only then it is told that the stream went: the link
  * is for the next one. */
 static void test_late_deletion(void **state)
@@ -255,6 +272,7 @@ int main(void)
         TEST(test_while_linking),
         TEST(test_listed_while_linking),
         TEST(test_old_news),
+        TEST(test_event_of_another),
         TEST(test_late_deletion),
         TEST(test_full),
         TEST(test_all_full),
