@@ -27,6 +27,8 @@ struct news {
     stream_id id;            /* the newest of that name */
     stream_id gone;          /* of that name, this one and those before it are gone; 0: none */
     uint64_t tail;           /* as far as was told */
+    uint64_t quiet_start;    /* if quiet: where the event begins; it ends at the tail */
+    bool quiet;              /* an event of ours, which wakes nobody who has seen all before it */
     bool dropped;            /* it is gone */
     bool forked;             /* it has no bytes of its own, so it is nothing new to a pattern */
     uint16_t name_len;       /* bytes of `name` */

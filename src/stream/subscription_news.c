@@ -173,6 +173,8 @@ static void hold(struct subscription *sub, const struct news *n)
         return;
     }
     copy->forked = n->forked;
+    copy->quiet = n->quiet;
+    copy->quiet_start = n->quiet_start;
     list_append(&sub->held, &copy->link);
     sub->held_count++;
 }
@@ -206,7 +208,8 @@ static struct subscription_link *find_by_pattern(struct subscriptions *s, struct
                                                  struct subscription_link *l, const struct news *n)
 {
     struct slice path = news_name(n);
-    if (n->tail == 0 || n->forked || !subscription_globs(sub, path) || !has_room(s, sub, path)) {
+    if (n->tail == 0 || n->forked || n->quiet || !subscription_globs(sub, path) ||
+        !has_room(s, sub, path)) {
         return NULL;
     }
     if (l) {
@@ -222,6 +225,16 @@ static struct subscription_link *find_by_pattern(struct subscriptions *s, struct
     l->stream = n->id;
     l->walk = s->walk.number;
     return l;
+}
+
+/* Who has seen everything before the event has seen everything still, and may yet acknowledge the
+ * event. Who has not will be told by what is pending anyway. */
+static void skip_event(struct subscription_link *l, const struct news *n)
+{
+    if (!subscription_link_pending(l) && l->tail == n->quiet_start) {
+        l->skip = n->tail;
+        subscription_soil(l);
+    }
 }
 
 static void tell(struct subscriptions *s, struct subscription *sub, const struct news *n)
@@ -251,6 +264,9 @@ static void tell(struct subscriptions *s, struct subscription *sub, const struct
         l->stream = n->id; /* named before there was one */
         subscription_soil(l);
     }
+    if (n->quiet) {
+        skip_event(l, n);
+    }
     l->tail = n->tail > l->tail ? n->tail : l->tail;
     l->walk = s->walk.number;
     subscription_refresh(l);
@@ -261,7 +277,7 @@ static void tell_wake_stream(struct subscription *sub, const struct news *n)
 {
     bool own = sub->def.type == SUBSCRIPTION_PULL_WAKE &&
                slice_equal(sub->def.target, news_name(n));
-    if (own && !n->dropped && sub->event_failures > 0) {
+    if (own && !n->dropped && !n->quiet && sub->event_failures > 0) {
         sub->retry_due_ms = 0;
     }
 }
@@ -351,35 +367,16 @@ void news_release(struct subscriptions *s, struct subscription *sub)
     }
 }
 
-/* Who has seen everything before the event has seen everything still, and may yet acknowledge the
- * event. Who has not will be told by what is pending anyway. */
-static void tell_quiet(struct subscription *sub, struct slice name, stream_id id, uint64_t start,
-                       uint64_t end)
-{
-    struct subscription_link *l = subscription_find(sub, name);
-    if (!l || l->dropped || l->stream != id || l->tail >= end) {
-        return;
-    }
-    if (!subscription_link_pending(l) && l->tail == start) {
-        l->skip = end;
-        subscription_soil(l);
-    }
-    l->tail = end;
-    subscription_refresh(l);
-}
-
 void news_quiet(struct subscriptions *s, struct slice name, stream_id id, uint64_t start,
                 uint64_t end)
 {
-    if (!core_look_up(s, name)) {
-        return;
+    struct news *n = news_create(name, id, end, false);
+    if (!n) {
+        return; /* who hears of what comes next is told of the event as well */
     }
-    for (size_t i = 0; i < s->hit_count; i++) {
-        if (s->hits[i]->exists && !s->hits[i]->linking) {
-            tell_quiet(s->hits[i], name, id, start, end);
-            core_ready(s, s->hits[i]);
-        }
-    }
+    n->quiet = true;
+    n->quiet_start = start;
+    news_tell(s, n);
 }
 
 /* On the pool: what is not looked up stays short. */

@@ -208,6 +208,32 @@ static void test_event_of_another(void **state)
     assert_int_equal(l->skip, 10);
 }
 
+/* A wake event that is written while a subscription to the wake stream is being made wakes it
+ * neither then nor after a start. */
+static void test_event_while_linking(void **state)
+{
+    (void)state;
+    make("wake/pool", "[]");
+    assert_int_equal(sub_put("pull", PULL("events/*", "")), 201);
+    assert_int_equal(rig_put(&rig, "events/a", JSON, "[1]"), 0);
+    (void)subscriptions_step(subs);
+    rig_commit(&rig); /* the wake is durable */
+    struct subscription_op op;
+    op_init(&op, SUBSCRIPTION_PUT, "s", HOOK("wake/*", ""));
+    subscription_start(subs, &op);
+    (void)subscriptions_step(subs);
+    assert_true(find("pull")->event_active);
+    assert_non_null(find("s")->linking);
+    sub_run();
+    assert_int_equal(op.status, 201);
+    buf_finish(&op.answer);
+    assert_int_equal(find_link("s", "wake/pool")->acked, 0);
+    assert_true(find_link("s", "wake/pool")->tail > 0);
+    assert_int_equal(find("s")->pending_count, 0);
+    sub_crash(false);
+    assert_int_equal(call_count, 0);
+}
+
 /* A stream is deleted, its name is linked, and only then it is told that the stream went: the link
  * is for the next one. */
 static void test_late_deletion(void **state)
@@ -273,6 +299,7 @@ int main(void)
         TEST(test_listed_while_linking),
         TEST(test_old_news),
         TEST(test_event_of_another),
+        TEST(test_event_while_linking),
         TEST(test_late_deletion),
         TEST(test_full),
         TEST(test_all_full),
