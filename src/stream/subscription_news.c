@@ -203,12 +203,15 @@ static bool has_room(struct subscriptions *s, struct subscription *sub, struct s
     return false;
 }
 
-/* The pattern found the stream by something that was appended: all of it is pending. */
+/* The pattern found the stream by something that was appended: all of it is pending, unless it is a
+ * wake event. With other bytes before that the stream would have been found by those; it was not,
+ * for want of room. */
 static struct subscription_link *find_by_pattern(struct subscriptions *s, struct subscription *sub,
                                                  struct subscription_link *l, const struct news *n)
 {
     struct slice path = news_name(n);
-    if (n->tail == 0 || n->forked || n->quiet || !subscription_globs(sub, path) ||
+    bool behind_others = n->quiet && n->quiet_start > 0;
+    if (n->tail == 0 || n->forked || behind_others || !subscription_globs(sub, path) ||
         !has_room(s, sub, path)) {
         return NULL;
     }

@@ -181,6 +181,27 @@ static void test_no_loop(void **state)
     assert_int_equal(find("a")->state.generation, 2);
 }
 
+/* The same for a wake stream that is made when somebody follows it already, by a pattern: its
+ * events alone wake nobody, not after a start either. */
+static void test_no_loop_later(void **state)
+{
+    (void)state;
+    assert_int_equal(sub_put("hook", HOOK("wake/*", "")), 201);
+    assert_int_equal(sub_put("pull", PULL("events/*", "")), 201);
+    make("wake/pool", "[]");
+    make("events/a", "[1]");
+    assert_int_equal(subs->counts.events_written, 1);
+    assert_int_equal(find("hook")->pending_count, 0);
+    for (int i = 0; i < 2; i++) {
+        sub_crash(i == 0);
+        assert_int_equal(find("hook")->state.generation, 0);
+        assert_int_equal(call_count, 0);
+    }
+    say("wake/pool", "[\"not an event\"]");
+    assert_int_equal(call_count, 1);
+    assert_string_equal(member(call_body(0), "acked_offset"), "-1");
+}
+
 /* A claim of what is pending and has no wake yet makes one. */
 static void test_claim_makes_wake(void **state)
 {
@@ -237,11 +258,17 @@ static void test_waits_at_sender(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_hanging),         TEST(test_places),
-        TEST(test_bytes),           TEST(test_body_is_rebuilt),
-        TEST(test_not_done),        TEST(test_obsolete),
-        TEST(test_no_loop),         TEST(test_claim_makes_wake),
-        TEST(test_waits_at_sender), cmocka_unit_test(test_pauses),
+        TEST(test_hanging),
+        TEST(test_places),
+        TEST(test_bytes),
+        TEST(test_body_is_rebuilt),
+        TEST(test_not_done),
+        TEST(test_obsolete),
+        TEST(test_no_loop),
+        TEST(test_no_loop_later),
+        TEST(test_claim_makes_wake),
+        TEST(test_waits_at_sender),
+        cmocka_unit_test(test_pauses),
     };
     return UNIT_RUN(tests);
 }
