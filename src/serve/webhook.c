@@ -1,7 +1,8 @@
 /* A request goes through: inbox (any thread) -> queue (waiting for its turn) -> look-up of the
- * host, unless it is an address or was asked for just now -> transfer -> given back. From its turn
- * on it has WEBHOOK_TIMEOUT_MS for all of it. It can end in each of these places when it fails, its
- * time is over, or the sender stops; end_request is the one way out.
+ * host, unless it is an address or was asked for just now -> transfer -> given back. While there
+ * are as many look-ups as there may be, who needs one gets no turn. From its turn on it has
+ * WEBHOOK_TIMEOUT_MS for all of it. It can end in each of these places when it fails, its time is
+ * over, or the sender stops; end_request is the one way out.
  *
  * All but the inbox, the counts and the two flags belong to the sender's thread. */
 #include "serve/webhook.h"
@@ -177,10 +178,18 @@ static void start_transfer(struct webhook *w, struct request *request)
     request->in_multi = true;
 }
 
+/* Whether its host's name need not be asked for. */
+static bool is_known(const struct request *request)
+{
+    const struct webhook_host *host = request->place.host;
+
+    return request->url.is_literal ||
+           (host->resolved != NULL && mono_ms() < host->resolved_until_ms);
+}
+
 /* It is this request's turn. */
 static void start_request(struct webhook *w, struct request *request)
 {
-    struct webhook_host *host = request->place.host;
     char name[256];
 
     list_append(&w->under_way, &request->place.link);
@@ -192,8 +201,7 @@ static void start_request(struct webhook *w, struct request *request)
         w->config.sending(w->config.context, request->delivery);
     }
     request->until_ms = mono_ms() + w->config.timeout_ms;
-    if (request->url.is_literal ||
-        (host->resolved != NULL && mono_ms() < host->resolved_until_ms)) {
+    if (is_known(request)) {
         start_transfer(w, request);
         return;
     }
@@ -205,6 +213,34 @@ static void start_request(struct webhook *w, struct request *request)
     }
 }
 
+static bool may_look_up(struct webhook *w)
+{
+    return lookups_running(w->lookups) < w->config.lookups_max;
+}
+
+/* The next one that can be sent, or NULL. Hosts whose names cannot be asked for now are put off, so
+ * that name servers that hang keep nobody waiting who needs none. */
+static struct request *next_request(struct webhook *w)
+{
+    struct webhook_place *place;
+    bool room = may_look_up(w);
+    struct webhook_host *first = room ? webhook_queue_first_put_off(&w->queue) : NULL;
+
+    if (first != NULL) {
+        webhook_queue_resume(&w->queue, first);
+    }
+    while ((place = webhook_queue_peek(&w->queue)) != NULL) {
+        struct request *request = container_of(place, struct request, place);
+
+        if (room || is_known(request)) {
+            (void)webhook_queue_next(&w->queue); /* the same */
+            return request;
+        }
+        webhook_queue_put_off(&w->queue);
+    }
+    return NULL;
+}
+
 static void start_requests(struct webhook *w)
 {
     for (;;) {
@@ -212,14 +248,12 @@ static void start_requests(struct webhook *w)
         bool room = w->stats.under_way < w->config.under_way_max && !w->stopping;
 
         (void)pthread_mutex_unlock(&w->mutex);
-        struct webhook_place *place = room && lookups_running(w->lookups) < WEBHOOK_LOOKUPS_MAX
-                                          ? webhook_queue_next(&w->queue)
-                                          : NULL;
+        struct request *request = room ? next_request(w) : NULL;
 
-        if (place == NULL) {
+        if (request == NULL) {
             return;
         }
-        start_request(w, container_of(place, struct request, place));
+        start_request(w, request);
     }
 }
 
@@ -247,6 +281,7 @@ static void end_lookup(struct webhook *w, struct lookup *lookup)
     free(host->resolved);
     host->resolved = resolved;
     host->resolved_until_ms = mono_ms() + RESOLVED_MS;
+    webhook_queue_resume(&w->queue, host);
     start_transfer(w, request);
 }
 
@@ -428,8 +463,8 @@ static bool may_start(struct webhook *w)
     bool room = w->stats.under_way < w->config.under_way_max;
 
     (void)pthread_mutex_unlock(&w->mutex);
-    return room && !list_empty(&w->queue.lists[WEBHOOK_READY]) &&
-           lookups_running(w->lookups) < WEBHOOK_LOOKUPS_MAX;
+    return room && (webhook_queue_peek(&w->queue) != NULL ||
+                    (webhook_queue_first_put_off(&w->queue) != NULL && may_look_up(w)));
 }
 
 static void *run(void *context)
@@ -454,6 +489,7 @@ static void fill_in(struct webhook_config *config)
     config->timeout_ms = config->timeout_ms > 0 ? config->timeout_ms : WEBHOOK_TIMEOUT_MS;
     config->under_way_max = config->under_way_max > 0 ? config->under_way_max : WEBHOOKS_MAX;
     config->per_host_max = config->per_host_max > 0 ? config->per_host_max : WEBHOOKS_PER_HOST_MAX;
+    config->lookups_max = config->lookups_max > 0 ? config->lookups_max : WEBHOOK_LOOKUPS_MAX;
     config->resolve = config->resolve != NULL ? config->resolve : getaddrinfo;
 }
 

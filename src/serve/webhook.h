@@ -38,6 +38,7 @@ struct webhook_config {
     const char *ca_file;    /* certificates to trust instead of the system's */
     uint32_t under_way_max; /* WEBHOOKS_MAX */
     uint32_t per_host_max;  /* WEBHOOKS_PER_HOST_MAX */
+    uint32_t lookups_max;   /* WEBHOOK_LOOKUPS_MAX */
     int (*resolve)(const char *host, const char *port, const struct addrinfo *hints,
                    struct addrinfo **ret_answers); /* getaddrinfo, also in what it allocates */
 };

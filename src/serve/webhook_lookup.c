@@ -96,8 +96,10 @@ static void *run(void *context)
     l->running--;
     if (one->about != NULL && !l->closed) {
         list_append(&l->ended, &one->link);
-        l->wake(l->context); /* under the mutex, so that lookups_close waits for it */
         one = NULL;
+    }
+    if (!l->closed) {
+        l->wake(l->context); /* under the mutex, so that lookups_close waits for it */
     }
     release(l);
     lookup_free(one);

@@ -27,7 +27,8 @@ struct lookup {
     char host[]; /* NUL-terminated */
 };
 
-/* `wake` is called when a lookup has ended, on its thread, until lookups_close. */
+/* `wake` is called when a lookup has ended, on its thread, until lookups_close; also for one that
+ * was forgotten, since there is room for another then. */
 int lookups_open(lookup_resolve_fn resolve, void (*wake)(void *context), void *context,
                  struct lookups **ret_lookups) MUST_USE;
 

@@ -45,7 +45,10 @@ static enum webhook_list list_of(const struct webhook_queue *q, const struct web
     if (list_empty(&host->waiting)) {
         return host->under_way > 0 ? WEBHOOK_NOWHERE : WEBHOOK_IDLE;
     }
-    return host->under_way < most ? WEBHOOK_READY : WEBHOOK_FULL;
+    if (host->under_way >= most) {
+        return WEBHOOK_FULL;
+    }
+    return host->put_off ? WEBHOOK_PUT_OFF : WEBHOOK_READY;
 }
 
 /* `again`: its turn was taken, so that the others come first. */
@@ -111,24 +114,41 @@ int webhook_queue_push(struct webhook_queue *q, struct webhook_place *place, str
     return 0;
 }
 
+static struct webhook_host *first_on(const struct webhook_queue *q, enum webhook_list which)
+{
+    struct list *first = list_first(&q->lists[which]);
+
+    return first == NULL ? NULL : container_of(first, struct webhook_host, turn);
+}
+
+static struct webhook_place *first_of(const struct webhook_host *host)
+{
+    return container_of(list_first(&host->waiting), struct webhook_place, link);
+}
+
 static struct webhook_place *take(struct webhook_queue *q, struct webhook_host *host)
 {
-    struct webhook_place *place = container_of(list_first(&host->waiting), struct webhook_place,
-                                               link);
+    struct webhook_place *place = first_of(host);
 
     list_remove(&place->link);
     q->waiting_count--;
     return place;
 }
 
+struct webhook_place *webhook_queue_peek(const struct webhook_queue *q)
+{
+    const struct webhook_host *host = first_on(q, WEBHOOK_READY);
+
+    return host == NULL ? NULL : first_of(host);
+}
+
 struct webhook_place *webhook_queue_next(struct webhook_queue *q)
 {
-    struct list *first = list_first(&q->lists[WEBHOOK_READY]);
+    struct webhook_host *host = first_on(q, WEBHOOK_READY);
 
-    if (first == NULL) {
+    if (host == NULL) {
         return NULL;
     }
-    struct webhook_host *host = container_of(first, struct webhook_host, turn);
     struct webhook_place *place = take(q, host);
 
     host->under_way++;
@@ -136,15 +156,43 @@ struct webhook_place *webhook_queue_next(struct webhook_queue *q)
     return place;
 }
 
+void webhook_queue_put_off(struct webhook_queue *q)
+{
+    struct webhook_host *host = first_on(q, WEBHOOK_READY);
+
+    host->put_off = true;
+    place_host(q, host, false);
+}
+
+struct webhook_host *webhook_queue_first_put_off(const struct webhook_queue *q)
+{
+    return first_on(q, WEBHOOK_PUT_OFF);
+}
+
+void webhook_queue_resume(struct webhook_queue *q, struct webhook_host *host)
+{
+    if (!host->put_off) {
+        return;
+    }
+    host->put_off = false;
+    place_host(q, host, false);
+    if (host->on == WEBHOOK_READY) {
+        list_remove(&host->turn);
+        list_append(q->lists[WEBHOOK_READY].next, &host->turn); /* before the first */
+    }
+}
+
 struct webhook_place *webhook_queue_drain(struct webhook_queue *q)
 {
-    struct list *first = list_first(&q->lists[WEBHOOK_READY]);
+    static const enum webhook_list waiting[] = {WEBHOOK_READY, WEBHOOK_FULL, WEBHOOK_PUT_OFF};
+    struct webhook_host *host = NULL;
 
-    first = first != NULL ? first : list_first(&q->lists[WEBHOOK_FULL]);
-    if (first == NULL) {
+    for (size_t i = 0; host == NULL && i < ARRAY_COUNT(waiting); i++) {
+        host = first_on(q, waiting[i]);
+    }
+    if (host == NULL) {
         return NULL;
     }
-    struct webhook_host *host = container_of(first, struct webhook_host, turn);
     struct webhook_place *place = take(q, host);
 
     place->host = NULL;

@@ -15,6 +15,7 @@ enum webhook_list {
     WEBHOOK_NOWHERE, /* nothing waits, something is under way */
     WEBHOOK_READY,   /* something waits, and may be sent */
     WEBHOOK_FULL,    /* something waits, and as much as may be is under way */
+    WEBHOOK_PUT_OFF, /* something waits, and was put off */
     WEBHOOK_IDLE,    /* neither */
     WEBHOOK_LISTS,
 };
@@ -26,6 +27,7 @@ struct webhook_host {
     struct list waiting;        /* of its requests, the oldest first */
     unsigned under_way;         /* requests */
     bool timed_out;             /* the last one did */
+    bool put_off;               /* until it is resumed; others have their turns meanwhile */
     bool failing;               /* the last one failed; the sender's */
     char *resolved;             /* addresses, as CURLOPT_RESOLVE has them; owned; may be NULL */
     uint64_t resolved_until_ms; /* monotonic */
@@ -58,8 +60,20 @@ void webhook_queue_finish(struct webhook_queue *q);
 int webhook_queue_push(struct webhook_queue *q, struct webhook_place *place,
                        struct slice key) MUST_USE;
 
+/* The one that webhook_queue_next takes, or NULL. It stays in the queue. */
+struct webhook_place *webhook_queue_peek(const struct webhook_queue *q);
+
 /* Takes the next one, which is under way from now on; NULL when none may be sent. */
 struct webhook_place *webhook_queue_next(struct webhook_queue *q);
+
+/* The host of the next one has no more turns until it is resumed. */
+void webhook_queue_put_off(struct webhook_queue *q);
+
+/* The host that was put off first, or NULL. */
+struct webhook_host *webhook_queue_first_put_off(const struct webhook_queue *q);
+
+/* If it was put off, it has the next turn. */
+void webhook_queue_resume(struct webhook_queue *q, struct webhook_host *host);
 
 /* Takes out one that waits, whether or not it may be sent, never to be sent; NULL: none waits. */
 struct webhook_place *webhook_queue_drain(struct webhook_queue *q);

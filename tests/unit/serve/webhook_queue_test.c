@@ -102,6 +102,52 @@ static void test_turns(void **state)
     webhook_queue_finish(&q);
 }
 
+/* A host that is put off loses its turns to the others until it is resumed; then it comes first. */
+static void test_put_off(void **state)
+{
+    (void)state;
+    struct webhook_queue q;
+    struct item items[7];
+
+    webhook_queue_init(&q, 2, 1);
+    assert_null(webhook_queue_peek(&q));
+    assert_null(webhook_queue_first_put_off(&q));
+    for (unsigned i = 0; i < 6; i++) {
+        push(&q, &items[i], i % 3, i);
+    }
+    assert_ptr_equal(webhook_queue_peek(&q), &items[0].place);
+    assert_ptr_equal(next(&q), &items[0]);
+    assert_ptr_equal(next(&q), &items[1]);
+    webhook_queue_put_off(&q); /* host 2 */
+    webhook_queue_put_off(&q); /* host 0, of which one is under way */
+    assert_ptr_equal(next(&q), &items[4]);
+    assert_null(next(&q));
+    push(&q, &items[6], 2, 6);
+    assert_null(webhook_queue_peek(&q));
+    webhook_queue_end(&q, &items[0].place, false);
+    webhook_queue_end(&q, &items[1].place, false);
+    assert_null(webhook_queue_peek(&q));
+    push(&q, &items[1], 1, 7);
+    struct webhook_host *first = webhook_queue_first_put_off(&q);
+
+    assert_ptr_equal(first, items[2].place.host);
+    webhook_queue_resume(&q, first);
+    webhook_queue_resume(&q, first); /* nothing more to be done */
+    assert_ptr_equal(next(&q), &items[2]);
+    assert_ptr_equal(next(&q), &items[1]);
+    assert_ptr_equal(next(&q), &items[5]);
+    assert_null(next(&q)); /* host 2 has as many as it may */
+    assert_ptr_equal(webhook_queue_drain(&q), &items[6].place);
+    assert_ptr_equal(webhook_queue_drain(&q), &items[3].place); /* though it is put off */
+    assert_null(webhook_queue_drain(&q));
+    for (unsigned i = 1; i < 6; i++) {
+        if (i != 3) {
+            webhook_queue_end(&q, &items[i].place, false);
+        }
+    }
+    webhook_queue_finish(&q);
+}
+
 /* Hosts with nothing to do are remembered, but no more than so many. */
 static void test_idle(void **state)
 {
@@ -209,8 +255,9 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order), cmocka_unit_test(test_turns),     cmocka_unit_test(test_idle),
-        cmocka_unit_test(test_model), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_order),   cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_put_off), cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_model),   cmocka_unit_test(test_no_memory),
     };
 
     return UNIT_RUN(tests);

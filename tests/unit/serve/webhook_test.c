@@ -565,6 +565,45 @@ static void test_slow_names(void **state)
     free(sent);
 }
 
+/* With as many look-ups as there may be, only those wait that need one: addresses and names that
+ * are known go out, and the others as soon as there is room. */
+static void test_lookups_cap(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct receiver receiver;
+    struct sent *sent = calloc(5, sizeof(*sent));
+    struct webhook_stats stats;
+
+    gate_set(false);
+    receiver_init(&receiver, SLICE(CLOSING), NULL);
+    fixture_init(&f, (struct webhook_config){
+                         .allow_loopback = true, .lookups_max = 1, .resolve = hanging_resolve});
+    send_to(&f, &sent[0], "http://localhost", receiver.port);
+    await(&f, 1);
+    assert_int_equal(sent[0].status, 200);
+    send_to(&f, &sent[1], "https://hook.test", 443);
+    gate_await(1);
+    send_to(&f, &sent[2], "https://other.test", 443);
+    send_to(&f, &sent[3], "http://127.0.0.1", receiver.port);
+    await(&f, 2);
+    assert_int_equal(sent[3].status, 200);
+    send_to(&f, &sent[4], "http://localhost", receiver.port);
+    await(&f, 3);
+    assert_int_equal(sent[4].status, 200);
+    webhook_get_stats(f.webhook, &stats);
+    assert_int_equal(stats.under_way, 1);
+    assert_int_equal(stats.queued, 1);
+    gate_set(true);
+    await(&f, 5); /* nobody listens there, but both were asked for and tried */
+    webhook_get_stats(f.webhook, &stats);
+    assert_int_equal(stats.failed, 2);
+    assert_int_equal(stats.timed_out + stats.aborted, 0);
+    fixture_finish(&f);
+    receiver_finish(&receiver);
+    free(sent);
+}
+
 /* Within the grace what is under way may still end well; what comes after the stop goes back. */
 static void test_stop(void **state)
 {
@@ -686,6 +725,7 @@ int main(void)
         cmocka_unit_test(test_tls),
         cmocka_unit_test(test_slow_receiver),
         cmocka_unit_test(test_slow_names),
+        cmocka_unit_test(test_lookups_cap),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_large_body),
