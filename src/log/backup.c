@@ -430,7 +430,7 @@ int backup_make(const struct backup_config *config, struct backup_report *ret_re
                 struct errmsg *msg)
 {
     struct backup b = {.config = config};
-    int rc = transfer_begin(&b.transfer, config, msg);
+    int rc = transfer_begin(&b.transfer, config, false, msg);
     rc = rc ? rc : make(&b);
     btree_file_close(b.catalog);
     if (rc == 0) {

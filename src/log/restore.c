@@ -12,7 +12,6 @@ struct restore {
     struct manifest_head head;
     char *text; /* owned; the manifest */
     size_t len;
-    int lock_fd;
 };
 
 static int read_text(struct restore *r, int fd, const char *path)
@@ -73,13 +72,6 @@ static int copy_all(struct restore *r)
 {
     struct transfer *t = &r->transfer;
     struct slice text = {r->text, r->len};
-    struct sys *sys = r->config->sys;
-    char lock[TRANSFER_PATH_MAX];
-    (void)snprintf(lock, sizeof(lock), "%s/lock", r->config->to);
-    r->lock_fd = sys->lock(sys->context, lock);
-    if (r->lock_fd < 0) {
-        return transfer_fail(t, r->lock_fd, "cannot lock %.150s", lock);
-    }
     int rc = manifest_read(text, &r->head, copy_file, r, t->msg);
     t->error = t->error ? t->error : rc;
     t->report.position = r->head.to;
@@ -90,24 +82,20 @@ int backup_restore(const struct backup_config *config, struct backup_report *ret
                    struct errmsg *msg)
 {
     /* Read before anything is made. */
-    struct restore r = {
-        .config = config, .lock_fd = -1, .transfer = {.config = config, .msg = msg}};
+    struct restore r = {.config = config, .transfer = {.config = config, .msg = msg}};
     if (strlen(config->from) > TRANSFER_PATH_MAX - 200) {
         return err_set(msg, ERR_INVALID, "the path of the backup is too long");
     }
     int rc = read_manifest(&r);
     uint64_t total = r.transfer.total;
     if (rc == 0) {
-        rc = transfer_begin(&r.transfer, config, msg);
+        rc = transfer_begin(&r.transfer, config, true, msg);
         r.transfer.total = total;
         rc = rc ? rc : copy_all(&r);
         if (rc == 0) {
             *ret_report = r.transfer.report;
         }
         transfer_end(&r.transfer);
-    }
-    if (r.lock_fd >= 0) {
-        config->sys->close(config->sys->context, r.lock_fd);
     }
     free(r.text);
     return rc;

@@ -62,24 +62,53 @@ static int look_at(void *context, const char *name)
     return 0;
 }
 
-static int make_dirs(struct transfer *t)
+static int check_empty(struct transfer *t)
 {
     const struct backup_config *c = t->config;
-    struct sys *sys = c->sys;
     struct emptiness e = {.transfer = t};
-    int rc = sys->mkdir(sys->context, c->to);
-    if (rc) {
-        return transfer_fail(t, rc, "cannot make the directory %.100s", c->to);
-    }
-    rc = sys->list_dir(sys->context, c->to, look_at, &e);
+    int rc = c->sys->list_dir(c->sys->context, c->to, look_at, &e);
     if (rc) {
         return transfer_fail(t, rc, "cannot list %.100s", c->to);
     }
     if (e.full) {
         t->error = err_set(t->msg, ERR_EXISTS, "%.150s is not empty: name a new directory", c->to);
-        return t->error;
     }
-    t->ours = true;
+    return t->error;
+}
+
+static int lock_dir(struct transfer *t)
+{
+    struct sys *sys = t->config->sys;
+    char path[TRANSFER_PATH_MAX];
+    path_of(t->config->to, "lock", path);
+    t->lock_fd = sys->lock(sys->context, path);
+    return t->lock_fd < 0 ? transfer_fail(t, t->lock_fd, "cannot lock %.150s", path) : 0;
+}
+
+/* Only what stands in it from here on may be taken away again. It is looked at before it is locked,
+ * since a directory of somebody else gets no lock from us, and behind that, since a server may have
+ * come and gone in between. */
+static int claim_dir(struct transfer *t, bool lock)
+{
+    const struct backup_config *c = t->config;
+    int rc = c->sys->mkdir(c->sys->context, c->to);
+    if (rc) {
+        return transfer_fail(t, rc, "cannot make the directory %.100s", c->to);
+    }
+    rc = check_empty(t);
+    if (lock) {
+        rc = rc ? rc : lock_dir(t);
+        rc = rc ? rc : check_empty(t);
+    }
+    t->ours = rc == 0;
+    return rc;
+}
+
+static int make_dirs(struct transfer *t)
+{
+    const struct backup_config *c = t->config;
+    struct sys *sys = c->sys;
+    int rc = 0;
     for (size_t i = 0; i < ARRAY_COUNT(dirs) && rc == 0; i++) {
         char path[TRANSFER_PATH_MAX];
         path_of(c->to, dirs[i], path);
@@ -88,9 +117,10 @@ static int make_dirs(struct transfer *t)
     return rc ? transfer_fail(t, rc, "cannot make directories in %.100s", c->to) : 0;
 }
 
-int transfer_begin(struct transfer *t, const struct backup_config *config, struct errmsg *msg)
+int transfer_begin(struct transfer *t, const struct backup_config *config, bool lock,
+                   struct errmsg *msg)
 {
-    *t = (struct transfer){.config = config, .msg = msg};
+    *t = (struct transfer){.config = config, .msg = msg, .lock_fd = -1};
     buf_init(&t->manifest, MANIFEST_BYTES_MAX);
     if (strlen(config->to) > DATA_DIR_PATH_BYTES_MAX - 100 ||
         strlen(config->from) > DATA_DIR_PATH_BYTES_MAX - 100) {
@@ -102,7 +132,8 @@ int transfer_begin(struct transfer *t, const struct backup_config *config, struc
     if (!t->bytes) {
         return transfer_fail(t, ERR_NOMEM, "cannot copy");
     }
-    return make_dirs(t);
+    int rc = claim_dir(t, lock);
+    return rc ? rc : make_dirs(t);
 }
 
 int transfer_create(struct transfer *t, const char *name, struct transfer_file *f)
@@ -310,6 +341,9 @@ void transfer_end(struct transfer *t)
 {
     if (t->error && t->ours) {
         take_back(t);
+    }
+    if (t->lock_fd >= 0) {
+        t->config->sys->close(t->config->sys->context, t->lock_fd);
     }
     buf_finish(&t->manifest);
     free(t->bytes);

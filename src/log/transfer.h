@@ -17,6 +17,7 @@ struct transfer {
     uint64_t done;       /* bytes copied */
     uint64_t total;      /* to copy */
     int error;           /* sticky */
+    int lock_fd;         /* of config->to; below 0: it is not locked */
     bool ours;           /* config->to was empty: what is in it we have made */
     struct backup_report report;
 };
@@ -29,8 +30,10 @@ struct transfer_file {
     int fd;                     /* below 0: none */
 };
 
-/* Makes config->to with its directories; it must be new, or empty but for such directories. */
-int transfer_begin(struct transfer *t, const struct backup_config *config,
+/* Makes config->to with its directories; it must be new, or empty but for such directories. With
+ * `lock` it is to be a data directory, and locked until transfer_end: ERR_LOCKED when a server was
+ * faster, whose files stay. */
+int transfer_begin(struct transfer *t, const struct backup_config *config, bool lock,
                    struct errmsg *msg) MUST_USE;
 
 /* Says what failed, with the sentence of `error`; the first time only. Returns the error. */
@@ -53,7 +56,7 @@ int transfer_copy(struct transfer *t, const char *name, const struct manifest_fi
 /* Makes all durable, and gives the catalog its name. With `head` the manifest follows. */
 int transfer_finish(struct transfer *t, const struct manifest_head *head) MUST_USE;
 
-/* Frees; after an error, takes away what was made. */
+/* Frees and unlocks; after an error, takes away what was made. */
 void transfer_end(struct transfer *t);
 
 #endif

@@ -638,6 +638,52 @@ static void test_restore_faults(void **state)
     site_remove(&c.site);
 }
 
+/* A server begins in the directory just before it is locked; it stays, or went again. */
+
+static struct copying *late;
+static struct rig early;
+static bool stays;
+
+static int lock_too_late(void *context, const char *path)
+{
+    late->site.rig.sys = real;
+    open_restored(late, &early);
+    assert_int_equal(rig_put(&early, "own", "text/plain", "of the server"), 0);
+    if (!stays) {
+        rig_detach(&early, true);
+    }
+    return real.lock(context, path);
+}
+
+static void test_server_is_faster(void **state)
+{
+    (void)state;
+    struct copying c = {.calls = 0};
+    site_build(&c.site);
+    make_names(&c);
+    assert_int_equal(backup(&c), 0);
+    late = &c;
+    for (unsigned i = 0; i < 2; i++) {
+        stays = i == 0;
+        real = c.site.rig.sys;
+        c.site.rig.sys.lock = lock_too_late;
+        assert_int_equal(restore(&c), stays ? ERR_LOCKED : ERR_EXISTS);
+        assert_non_null(strstr(c.msg.text, stays ? "cannot lock" : "is not empty"));
+        if (stays) {
+            rig_expect(&early, "own", "of the server");
+            rig_detach(&early, false);
+        }
+        expect_whole(&c, c.back);
+        rig_attach(&early);
+        rig_expect(&early, "own", "of the server");
+        rig_detach(&early, false);
+        pool_destroy(early.pool);
+        remove_dir(c.back);
+    }
+    remove_dir(c.out);
+    site_remove(&c.site);
+}
+
 static int64_t no_room(void *context, const char *path)
 {
     (void)context;
@@ -689,7 +735,7 @@ int main(void)
         cmocka_unit_test(test_damaged_backup),    cmocka_unit_test(test_backup_faults),
         cmocka_unit_test(test_restore_faults),    cmocka_unit_test(test_no_room),
         cmocka_unit_test(test_hold_lost),         cmocka_unit_test(test_checkpoint_between),
-        cmocka_unit_test(test_hold_lost_at_once),
+        cmocka_unit_test(test_hold_lost_at_once), cmocka_unit_test(test_server_is_faster),
     };
     return UNIT_RUN(tests);
 }

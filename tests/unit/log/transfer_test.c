@@ -67,7 +67,7 @@ static void test_take_back(void **state)
     site_build(&s);
     (void)snprintf(to, sizeof(to), "%s.to", s.rig.dir);
     const struct backup_config config = config_of(&s, to);
-    assert_int_equal(transfer_begin(&t, &config, &msg), 0);
+    assert_int_equal(transfer_begin(&t, &config, false, &msg), 0);
     assert_int_equal(transfer_create(&t, "keys/a-b_c.pem", &f), 0);
     assert_int_equal(transfer_write(&t, &f, "x", 1), 0);
     assert_int_equal(transfer_close(&t, &f), 0);
