@@ -83,8 +83,8 @@ int stream_client_new(const char *base_url, const struct stream_client_options *
                       struct stream_client **ret_client, struct stream_error *ret_error);
 
 /* Aborts what is under way, ends the thread, frees; the callbacks of calls that were started and
- * have not been told of their end run here. No other thread is in a call, and readers and producers
- * of it are freed by now. Accepts NULL. */
+ * have not been told of their end run here, and whatever they begin fails with ABORTED. No other
+ * thread is in a call, and readers and producers of it are freed by now. Accepts NULL. */
 void stream_client_free(struct stream_client *client);
 
 /* Ends every call and read under way, and every one to come, with STREAM_ERROR_ABORTED, at once,
@@ -248,7 +248,8 @@ int stream_client_read_all(struct stream_client *client, const char *name, const
                            struct stream_info *ret_info, struct stream_error *ret_error);
 
 /* The step form. A started call belongs to the client until its callback has run; `data` and what
- * `options` point to must live until then. ARGUMENT, MEMORY; BUSY: 65,536 are under way. */
+ * `options` point to must live until then. ARGUMENT, MEMORY; BUSY: 65,536 are under way; ABORTED:
+ * the client is being freed. */
 typedef void (*stream_done_fn)(void *context, int code, const struct stream_info *info,
                                const struct stream_error *error);
 

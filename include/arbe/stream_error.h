@@ -10,7 +10,7 @@ enum stream_error_code {
     STREAM_OK = 0,
     STREAM_ERROR_ARGUMENT,     /* the call itself makes no sense; nothing was sent */
     STREAM_ERROR_MEMORY,       /* out of memory */
-    STREAM_ERROR_ABORTED,      /* stream_client_abort or stream_reader_abort */
+    STREAM_ERROR_ABORTED,      /* one of the abort functions, or the client is being freed */
     STREAM_ERROR_TIMEOUT,      /* a time limit of the options passed */
     STREAM_ERROR_NETWORK,      /* no connection, or it broke before the answer was whole */
     STREAM_ERROR_TLS,          /* the server's certificate or the handshake is not good */

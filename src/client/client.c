@@ -229,6 +229,11 @@ bool client_aborted(const struct stream_client *c)
     return atomic_load(&c->aborted);
 }
 
+bool client_ending(const struct stream_client *c)
+{
+    return atomic_load(&c->stopping);
+}
+
 void stream_client_abort(struct stream_client *c)
 {
     atomic_store(&c->aborted, true);
@@ -246,6 +251,9 @@ void stream_client_reset(struct stream_client *c)
 {
     struct task task = {.run = do_nothing};
 
+    if (client_ending(c)) {
+        return; /* there are none to come, and nobody runs the task */
+    }
     client_run(c, &task);
     client_run(c, &task); /* the turn of the first has told them by now */
     atomic_store(&c->aborted, false);
@@ -636,7 +644,7 @@ void stream_client_free(struct stream_client *c)
     atomic_store(&c->stopping, true);
     stream_client_abort(c);
     (void)pthread_join(c->thread, NULL);
-    stream_client_step(c); /* calls that were started hear of their end */
+    stream_client_step(c); /* calls that were started hear of their end, and none begins */
     c->transport->ops->destroy(c->transport);
     destroy(c);
 }

@@ -86,6 +86,9 @@ void client_party_abort(struct stream_client *client, struct client_party *party
 /* Whether stream_client_abort was called and not taken back. Any thread. */
 bool client_aborted(const struct stream_client *client);
 
+/* Whether stream_client_free has begun: what is posted from now on may never run. Any thread. */
+bool client_ending(const struct stream_client *client);
+
 /* One more, or one less, reason for stream_client_fd to be readable: a reader that has a piece, a
  * call that has ended. Any thread. */
 void client_ready_add(struct stream_client *client);

@@ -276,11 +276,27 @@ static void run_and_wait(struct operation *op)
     (void)pthread_mutex_destroy(&op->mutex);
 }
 
+int operation_check_client(const struct stream_client *client, const struct call *call,
+                           struct stream_error *ret_error)
+{
+    char what[STREAM_ERROR_MESSAGE_BYTES];
+
+    if (!client_ending(client)) {
+        return STREAM_OK;
+    }
+    call_what(call, what, sizeof(what));
+    return call_error_set(ret_error, STREAM_ERROR_ABORTED, "%s: the client is being freed", what);
+}
+
 int operation_block(struct stream_client *client, const struct call *call,
                     struct stream_info *ret_info, char *ret_after, struct stream_error *ret_error)
 {
     struct operation op;
+    int code = operation_check_client(client, call, ret_error);
 
+    if (code != STREAM_OK) {
+        return code;
+    }
     init_operation(&op, client, call);
     run_and_wait(&op);
     const struct call_result *r = &op.call.result;
@@ -320,6 +336,11 @@ static void run_started(struct task *task)
 int operation_start(struct stream_client *client, const struct call *call, stream_done_fn done,
                     void *context, struct stream_error *ret_error)
 {
+    int code = operation_check_client(client, call, ret_error);
+
+    if (code != STREAM_OK) {
+        return code;
+    }
     struct operation *op = malloc(sizeof(*op));
     char *name = malloc(call->name.len + 1);
 

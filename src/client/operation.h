@@ -13,9 +13,14 @@ int operation_block(struct stream_client *client, const struct call *call,
                     struct stream_info *ret_info, char *ret_after, struct stream_error *ret_error);
 
 /* Starts a copy of `call`; stream_client_step calls `done`. The name is copied, all else is
- * borrowed until then. MEMORY. */
+ * borrowed until then. MEMORY, BUSY, ABORTED. */
 int operation_start(struct stream_client *client, const struct call *call, stream_done_fn done,
                     void *context, struct stream_error *ret_error);
+
+/* STREAM_OK; or ABORTED, in the words of the call as it would have been: the client is being freed,
+ * and nobody would see it through. What begins anything on the client's thread asks first. */
+int operation_check_client(const struct stream_client *client, const struct call *call,
+                           struct stream_error *ret_error);
 
 /* Fails with ARGUMENT, in the words of the call as it would have been. */
 int operation_refuse(const struct call *call, const char *why, struct stream_error *ret_error);

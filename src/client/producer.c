@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/media_type.h"
 #include "client/client.h"
+#include "client/operation.h"
 #include "client/pipeline.h"
 
 #include <assert.h>
@@ -357,16 +358,26 @@ static int check_options(const struct stream_producer_options *o, struct stream_
     return STREAM_OK;
 }
 
-static int check_all(const char *name, const char *id,
+/* What errors are about. */
+static struct call append_to(const char *name)
+{
+    return (struct call){.verb = CALL_APPEND, .name = slice_of(name), .body = SLICE("-")};
+}
+
+static int check_all(const struct stream_client *client, const char *name, const char *id,
                      const struct stream_producer_options *options, struct stream_error *ret_error)
 {
+    const struct call call = append_to(name);
     const char *why = call_name_refusal(slice_of(name));
 
     if (why) {
         return call_error_set(ret_error, STREAM_ERROR_ARGUMENT, "the name of the stream: %s", why);
     }
     int code = check_id(id, ret_error);
-    return code == STREAM_OK ? check_options(options, ret_error) : code;
+    if (code == STREAM_OK) {
+        code = check_options(options, ret_error);
+    }
+    return code == STREAM_OK ? operation_check_client(client, &call, ret_error) : code;
 }
 
 static void destroy(struct stream_producer *p)
@@ -428,7 +439,7 @@ static struct stream_producer *create(struct stream_client *client, const char *
         (void)snprintf(p->type, sizeof(p->type), "%s", o->content_type);
         p->typed = true;
     }
-    const struct call call = {.verb = CALL_APPEND, .name = slice_of(p->name), .body = SLICE("-")};
+    const struct call call = append_to(p->name);
     call_what(&call, p->what, sizeof(p->what));
     p->pump.run = run_pump;
     p->ask.run = run_ask;
@@ -445,7 +456,7 @@ int stream_producer_new(struct stream_client *client, const char *name, const ch
 
     stream_producer_options_init(&defaults);
     options = options ? options : &defaults;
-    int code = check_all(name, producer_id, options, ret_error);
+    int code = check_all(client, name, producer_id, options, ret_error);
     if (code != STREAM_OK) {
         return code;
     }

@@ -537,13 +537,14 @@ int stream_client_read(struct stream_client *client, const char *name,
                        struct stream_error *ret_error)
 {
     static const struct stream_read_options defaults = {.live = STREAM_CATCH_UP};
+    const struct call call = {.verb = CALL_READ, .name = slice_of(name)};
     const char *why = reader_check(name, options != NULL ? options : &defaults);
+    int code = why != NULL ? operation_refuse(&call, why, ret_error)
+                           : operation_check_client(client, &call, ret_error);
     struct stream_reader *r;
 
-    if (why != NULL) {
-        struct call call = {.verb = CALL_READ, .name = slice_of(name)};
-
-        return operation_refuse(&call, why, ret_error);
+    if (code != STREAM_OK) {
+        return code;
     }
     options = options != NULL ? options : &defaults;
     r = create(client, name);

@@ -4,6 +4,7 @@
 
 #include "client/stream_client.c"
 
+#include "arbe/producer.h"
 #include "unit/base/unit.h"
 #include "unit/client/scripted.h"
 
@@ -19,6 +20,7 @@ struct fixture {
     struct stream_client *client;
     struct stream_info info;
     struct stream_error error;
+    unsigned told; /* calls of begin_anew */
 };
 
 static void options_init(struct stream_client_options *options)
@@ -327,6 +329,71 @@ static void test_started(void **state)
         stream_client_step(client);
     }
     finish(&f);
+}
+
+static int never(void *context, const char *name, const struct stream_info *info)
+{
+    (void)context;
+    (void)name;
+    (void)info;
+    return 1;
+}
+
+static void expect_freed(int code, struct stream_error *error, const char *sentence)
+{
+    assert_int_equal(code, STREAM_ERROR_ABORTED);
+    assert_int_equal(error->code, STREAM_ERROR_ABORTED);
+    assert_string_equal(error->message, sentence);
+    *error = (struct stream_error){0};
+}
+
+/* Told of its end by stream_client_free, it begins one of each. */
+static void begin_anew(void *context, int code, const struct stream_info *info,
+                       const struct stream_error *told)
+{
+    const struct stream_message message = {"1", 1};
+    struct fixture *f = context;
+    struct stream_client *client = f->client;
+    struct stream_error *error = &f->error;
+    struct stream_producer *producer;
+    struct stream_reader *reader;
+    char *data;
+    size_t len;
+
+    (void)info;
+    (void)told;
+    assert_int_equal(code, STREAM_ERROR_ABORTED);
+    expect_freed(stream_client_start_head(client, "a", begin_anew, f, error), error,
+                 "cannot look at \"a\": the client is being freed");
+    stream_client_reset(client); /* takes nothing back */
+    expect_freed(stream_client_head(client, "a", NULL, error), error,
+                 "cannot look at \"a\": the client is being freed");
+    expect_freed(stream_client_append_batch(client, "a", &message, 1, NULL, NULL, error), error,
+                 "cannot look at \"a\": the client is being freed");
+    expect_freed(stream_client_list(client, "", never, NULL, error), error,
+                 "cannot list streams: the client is being freed");
+    expect_freed(stream_client_read(client, "a", NULL, &reader, error), error,
+                 "cannot read \"a\": the client is being freed");
+    expect_freed(stream_client_read_all(client, "a", NULL, 9, &data, &len, NULL, error), error,
+                 "cannot read \"a\": the client is being freed");
+    expect_freed(stream_producer_new(client, "a", "me", NULL, &producer, error), error,
+                 "cannot append to \"a\": the client is being freed");
+    f->told++;
+}
+
+/* What is begun while the client is being freed has no thread that would end it: refused. */
+static void test_begun_at_free(void **state)
+{
+    static const struct scripted_turn turns[] = {{.answer = NULL}};
+    struct fixture f;
+
+    (void)state;
+    setup(&f, turns, ARRAY_COUNT(turns));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(stream_client_start_head(f.client, "a", begin_anew, &f, &f.error), 0);
+    }
+    finish(&f);
+    assert_int_equal(f.told, 2);
 }
 
 static void test_head_and_delete(void **state)
@@ -806,6 +873,7 @@ int main(void)
         cmocka_unit_test(test_no_type),
         cmocka_unit_test(test_batch_memory),
         cmocka_unit_test(test_started),
+        cmocka_unit_test(test_begun_at_free),
         cmocka_unit_test(test_head_and_delete),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_wrong_answers),
