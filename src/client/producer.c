@@ -198,6 +198,26 @@ static void start_head(struct stream_producer *p)
     client_start(p->client, &p->head);
 }
 
+/* The HEAD's answer. Without a type there is none: a guess would decide on the form of all that
+ * follows. Called with the lock held. */
+static void take_type(struct stream_producer *p, const struct call *head)
+{
+    const struct call_result *r = &head->result;
+
+    p->type_error = r->error;
+    if (r->error.code == STREAM_OK && r->info.content_type[0] == '\0') {
+        (void)call_error_set(&p->type_error, STREAM_ERROR_FORMAT,
+                             "%s: the server does not tell the content type", p->what);
+        p->type_error.status = r->info.status;
+    }
+    p->typed = p->type_error.code == STREAM_OK;
+    if (p->typed) {
+        memcpy(p->type, r->info.content_type, sizeof(p->type));
+        p->pipeline.options.json = media_type_is_json(slice_of(p->type));
+        client_type_note(p->client, head->name, p->type);
+    }
+}
+
 static void on_head(struct call *call)
 {
     struct stream_producer *p = container_of(call, struct stream_producer, head);
@@ -212,13 +232,7 @@ static void on_head(struct call *call)
     }
     (void)pthread_mutex_lock(&p->lock);
     p->asking = false;
-    p->typed = r->error.code == STREAM_OK;
-    p->type_error = r->error;
-    if (p->typed) {
-        memcpy(p->type, r->info.content_type, sizeof(p->type));
-        p->pipeline.options.json = media_type_is_json(slice_of(p->type));
-        client_type_note(p->client, call->name, p->type);
-    }
+    take_type(p, call);
     (void)pthread_cond_broadcast(&p->changed);
     (void)pthread_mutex_unlock(&p->lock);
 }

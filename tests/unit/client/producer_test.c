@@ -108,6 +108,7 @@ static void answer(struct fake *f, struct call *call, enum mood mood)
         call_fail_status(call, 404, false, SLICE("no"));
     } else if (call->verb == CALL_HEAD) {
         f->heads++;
+        call->result.info.status = 200;
         (void)snprintf(call->result.info.content_type, 256, "%s", f->type);
     } else if (mood == MOOD_FENCED) {
         call->result.info.producer_epoch = 7;
@@ -306,6 +307,27 @@ static void stream_is_absent(void **state)
     assert_int_equal(append(&rig, "a"), 0);
     assert_int_equal(flush(&rig), 0);
     expect_counts(&rig, 1, 1);
+    rig_close(&rig);
+}
+
+/* A server that does not tell the type is asked anew by the next message; nothing is guessed. */
+static void type_is_not_told(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, "");
+    rig_start(&rig);
+    assert_int_equal(append(&rig, "1"), STREAM_ERROR_FORMAT);
+    assert_string_equal(rig.error.message,
+                        "cannot append to \"a/b\": the server does not tell the content type");
+    assert_int_equal(rig.error.status, 200);
+    expect_counts(&rig, 0, 0);
+    rig.fake->type = "application/json";
+    assert_int_equal(append(&rig, "1"), 0);
+    assert_int_equal(flush(&rig), 0);
+    assert_string_equal(rig.fake->stored, "[1]");
+    assert_int_equal(rig.fake->heads, 2);
     rig_close(&rig);
 }
 
@@ -618,19 +640,13 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stores_in_order),
-        cmocka_unit_test(knows_json),
-        cmocka_unit_test(type_is_given),
-        cmocka_unit_test(stream_is_absent),
-        cmocka_unit_test(goes_on_after_a_stall),
-        cmocka_unit_test(goes_on_out_of_time),
-        cmocka_unit_test(closes),
-        cmocka_unit_test(closed_before),
-        cmocka_unit_test(fenced),
-        cmocka_unit_test(blocks_when_full),
-        cmocka_unit_test(aborts),
-        cmocka_unit_test(freed_early),
-        cmocka_unit_test(refuses_options),
+        cmocka_unit_test(stores_in_order),     cmocka_unit_test(knows_json),
+        cmocka_unit_test(type_is_given),       cmocka_unit_test(stream_is_absent),
+        cmocka_unit_test(type_is_not_told),    cmocka_unit_test(goes_on_after_a_stall),
+        cmocka_unit_test(goes_on_out_of_time), cmocka_unit_test(closes),
+        cmocka_unit_test(closed_before),       cmocka_unit_test(fenced),
+        cmocka_unit_test(blocks_when_full),    cmocka_unit_test(aborts),
+        cmocka_unit_test(freed_early),         cmocka_unit_test(refuses_options),
         cmocka_unit_test(no_memory),
     };
     return UNIT_RUN(tests);
