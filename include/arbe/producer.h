@@ -34,7 +34,8 @@ struct stream_producer_options {
     int linger_ms;           /* or when its first message has waited this long; 0: at once */
     int max_in_flight;       /* batches sent and not answered, 1 to 64; further ones wait */
     size_t max_queued_bytes; /* messages not yet stored, 16 more for each; above it appends block */
-    const char *content_type; /* of the stream; NULL: asked for by HEAD at the first message */
+    /* Of the stream, up to 255 bytes; NULL: asked for by HEAD at the first message. */
+    const char *content_type;
     /* Told, on the client's thread, once when the producer fails for good, before any call gives
      * that failure: messages from `first_lost` on (counted from 0 in the order of appends) are not
      * known to be stored. May call stream_producer_counts and nothing else here. NULL: nobody. */

@@ -55,7 +55,7 @@ struct stream_producer {
     struct task ask;
     bool asking; /* for the content type; then: */
     bool typed;  /* it is known */
-    char type[256];
+    char type[OPERATION_TYPE_BYTES];
     struct stream_error type_error; /* else why not */
 };
 
@@ -368,6 +368,11 @@ static int check_options(const struct stream_producer_options *o, struct stream_
     if (o->content_type && !media_type_valid(slice_of(o->content_type))) {
         return call_error_set(ret_error, STREAM_ERROR_ARGUMENT,
                               "content_type is malformed: type/subtype is expected");
+    }
+    if (o->content_type && strlen(o->content_type) >= OPERATION_TYPE_BYTES) {
+        return call_error_set(ret_error, STREAM_ERROR_ARGUMENT,
+                              "content_type has %zu bytes; it must have %u or less",
+                              strlen(o->content_type), OPERATION_TYPE_BYTES - 1);
     }
     return STREAM_OK;
 }

@@ -585,6 +585,7 @@ static void refuses_options(void **state)
 {
     struct rig rig;
     char long_id[PRODUCER_ID_BYTES_MAX + 2];
+    char type[257];
     const char *ids[] = {"", " a", "a ", "a\nb", "\x7f", long_id};
 
     (void)state;
@@ -609,6 +610,15 @@ static void refuses_options(void **state)
     refuse_options(&rig, "max_queued_bytes");
     rig.options.content_type = "text";
     refuse_options(&rig, "content_type");
+    (void)snprintf(type, sizeof(type), "text/%0251d", 0);
+    rig.options.content_type = type;
+    refuse_options(&rig, "content_type has 256 bytes; it must have 255 or less");
+    type[255] = '\0';
+    rig.options.content_type = type;
+    rig_start(&rig);
+    assert_string_equal(rig.producer->type, type);
+    stream_producer_free(rig.producer);
+    rig.producer = NULL;
     for (size_t i = 0; i < ARRAY_COUNT(ids); i++) {
         assert_int_equal(stream_producer_new(rig.client, "a", ids[i], NULL, &rig.producer, NULL),
                          STREAM_ERROR_ARGUMENT);
