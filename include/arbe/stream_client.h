@@ -155,7 +155,8 @@ struct stream_message {
 };
 
 /* Appends all of the messages in one request, so that all of them are stored or none: as a JSON
- * array for JSON streams, one behind the other for others. Blocks. */
+ * array for JSON streams, one behind the other for others. Blocks. ARGUMENT: for a JSON stream one
+ * of them is not one JSON value; nothing is sent then. */
 int stream_client_append_batch(struct stream_client *client, const char *name,
                                const struct stream_message *messages, size_t count,
                                const struct stream_append_options *options,

@@ -9,7 +9,7 @@
  * the owner, in fall, which is the only place that does. */
 #include "arbe/producer.h"
 
-#include "base/json.h"
+#include "base/json_value.h"
 #include "base/limits.h"
 #include "base/media_type.h"
 #include "client/client.h"
@@ -573,14 +573,7 @@ static int check_message(const struct stream_producer *p, struct slice message,
     if (!p->pipeline.options.json) {
         return STREAM_OK;
     }
-    long used = json_scan_value(message, &value, &why);
-    for (; used >= 0 && (size_t)used < message.len; used++) {
-        if (!strchr(" \t\r\n", message.ptr[used]) || message.ptr[used] == '\0') {
-            used = err_set(&why, ERR_INVALID, "more follows it at byte %ld", used);
-            break;
-        }
-    }
-    return used >= 0
+    return json_text_read(message, &value, &why) == 0
                ? STREAM_OK
                : call_error_set(ret_error, STREAM_ERROR_ARGUMENT,
                                 "%s: a message must be one JSON value: %s", p->what, why.text);

@@ -2,11 +2,13 @@
  * call, which operation.c sees through. Readers are in reader.c, listings in stream_list.c. */
 #include "arbe/stream_client.h"
 
+#include "base/json_value.h"
 #include "base/media_type.h"
 #include "base/version.h"
 #include "client/client.h"
 #include "client/operation.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static int check_name(const struct call *call, struct stream_error *ret_error)
@@ -152,6 +154,25 @@ static char *join(const struct stream_message *messages, size_t count, bool json
     return joined;
 }
 
+/* Each is one value, or the array would hold other messages than these. */
+static int check_values(const char *name, const struct stream_message *messages, size_t count,
+                        struct stream_error *ret_error)
+{
+    const struct call call = {.verb = CALL_APPEND, .name = slice_of(name), .body = SLICE("-")};
+    char sentence[STREAM_ERROR_MESSAGE_BYTES];
+    struct errmsg why = {.text = ""};
+    struct slice value;
+
+    for (size_t i = 0; i < count; i++) {
+        if (json_text_read((struct slice){messages[i].data, messages[i].len}, &value, &why) < 0) {
+            (void)snprintf(sentence, sizeof(sentence), "messages[%zu] must be one JSON value: %s",
+                           i, why.text);
+            return operation_refuse(&call, sentence, ret_error);
+        }
+    }
+    return STREAM_OK;
+}
+
 /* Finds the type of the stream of a batch, which decides on its form. */
 static int find_type(struct stream_client *client, const char *name,
                      char type[OPERATION_TYPE_BYTES], bool *ret_remembered,
@@ -182,12 +203,17 @@ static int append_joined(struct stream_client *client, const char *name,
 {
     size_t len = 0;
     bool json = media_type_is_json(slice_of(options->content_type));
+    int code = json ? check_values(name, messages, count, ret_error) : STREAM_OK;
+
+    if (code != STREAM_OK) {
+        return code;
+    }
     char *joined = join(messages, count, json, &len);
 
     if (joined == NULL) {
         return call_error_set(ret_error, STREAM_ERROR_MEMORY, "out of memory");
     }
-    int code = stream_client_append(client, name, joined, len, options, ret_info, ret_error);
+    code = stream_client_append(client, name, joined, len, options, ret_info, ret_error);
 
     free(joined);
     return code;
@@ -220,8 +246,8 @@ int stream_client_append_batch(struct stream_client *client, const char *name,
     if (code == STREAM_OK) {
         code = append_joined(client, name, messages, count, &with_type, ret_info, ret_error);
     }
-    if (code == STREAM_ERROR_EXISTS && remembered) {
-        /* Somebody made the stream anew, with another type: nothing was appended. */
+    if ((code == STREAM_ERROR_EXISTS || code == STREAM_ERROR_ARGUMENT) && remembered) {
+        /* Perhaps somebody made the stream anew, with another type: nothing was appended. */
         client_type_note(client, call.name, "");
         code = find_type(client, name, type, &remembered, ret_error);
         if (code == STREAM_OK) {

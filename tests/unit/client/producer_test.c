@@ -271,7 +271,10 @@ static void knows_json(void **state)
     assert_int_equal(append(&rig, " [2, 3] \n"), 0);
     assert_int_equal(flush(&rig), 0);
     assert_string_equal(rig.fake->stored, "[1, [2, 3] \n]");
+    assert_int_equal(stream_producer_close(rig.producer, "4,5", 3, NULL, &rig.error),
+                     STREAM_ERROR_ARGUMENT);
     expect_counts(&rig, 2, 2);
+    assert_false(rig.fake->closed);
     rig_close(&rig);
 }
 
@@ -284,6 +287,7 @@ static void type_is_given(void **state)
     rig_open(&rig, "none");
     rig.options.content_type = "Application/JSON";
     rig_start(&rig);
+    assert_int_equal(append(&rig, "1,2"), STREAM_ERROR_ARGUMENT);
     assert_int_equal(append(&rig, "1"), 0);
     assert_int_equal(flush(&rig), 0);
     assert_int_equal(rig.fake->heads, 0);

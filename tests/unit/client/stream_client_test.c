@@ -239,6 +239,48 @@ static void test_batch(void **state)
     finish(&f);
 }
 
+/* What would not come back as the message that it was is refused, whoever told the type. */
+static void test_batch_values(void **state)
+{
+    static const struct scripted_turn turns[] = {
+        {.answer = "HTTP/1.1 200 OK\r\n" OFFSET "Content-Type: application/json\r\n" EMPTY},
+        {.answer = OK_204},
+        {.answer = OK_200}, /* the stream is one of text by now */
+        {.answer = OK_204},
+    };
+    static const char *const bad[] = {"1,2",
+                                      "",
+                                      "{",
+                                      "1 2",
+                                      "1],[2",
+                                      "\"a",
+                                      "\xef\xbb\xbf"
+                                      "1"};
+    const struct stream_append_options json = {.content_type = "application/json"};
+    struct stream_message messages[] = {{" {}\n", 4}, {NULL, 0}};
+    struct fixture f;
+
+    (void)state;
+    setup(&f, turns, ARRAY_COUNT(turns));
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        messages[1] = (struct stream_message){bad[i], strlen(bad[i])};
+        assert_int_equal(
+            stream_client_append_batch(f.client, "a", messages, 2, &json, NULL, &f.error),
+            STREAM_ERROR_ARGUMENT);
+        assert_non_null(strstr(f.error.message,
+                               "cannot append to \"a\": messages[1] must be one JSON value: "));
+    }
+    assert_int_equal(scripted_count(&f.server), 0);
+    assert_int_equal(stream_client_append_batch(f.client, "a", messages, 1, NULL, NULL, NULL), 0);
+    assert_true(scripted_asked(&f.server, 1, "\r\n\r\n[ {}\n]"));
+    assert_int_equal(stream_client_append_batch(f.client, "a", messages, 2, NULL, NULL, NULL), 0);
+    assert_int_equal(scripted_count(&f.server), 4);
+    assert_true(scripted_asked(&f.server, 3,
+                               "\r\n\r\n {}\n\xef\xbb\xbf"
+                               "1"));
+    finish(&f);
+}
+
 /* A server that does not tell the type of a stream leaves nothing to append by. */
 static void test_no_type(void **state)
 {
@@ -870,6 +912,7 @@ int main(void)
         cmocka_unit_test(test_large_append),
         cmocka_unit_test(test_type_is_found),
         cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_batch_values),
         cmocka_unit_test(test_no_type),
         cmocka_unit_test(test_batch_memory),
         cmocka_unit_test(test_started),
