@@ -4,9 +4,16 @@
 
 #include "unit/base/fault.h"
 
+#include "client/client.h"
+
+static void counted_post(void *context, struct task *task);
+
+#define client_post counted_post
 #include "client/producer.c"
+#undef client_post
 
 #include <poll.h>
+#include <semaphore.h>
 
 #define STORED_MAX (4 * MIB)
 
@@ -31,6 +38,9 @@ struct fake {
     atomic_int heads;
     atomic_int appends;
     atomic_int cancelled;
+    atomic_bool gated; /* the client's thread stops as it comes to wait, and behind each answer */
+    sem_t stops;       /* posted when it does */
+    sem_t goes;        /* lets it go on */
     char stored[STORED_MAX + 1];
     size_t stored_len;
 };
@@ -126,9 +136,19 @@ static void answer(struct fake *f, struct call *call, enum mood mood)
     call->on_done(call);
 }
 
+static void pass_gate(struct fake *f)
+{
+    if (f->gated) {
+        (void)sem_post(&f->stops);
+        (void)sem_wait(&f->goes);
+    }
+}
+
 static void fake_wait(struct transport *t, int wake_fd, int timeout_ms)
 {
     struct fake *f = fake_of(t);
+
+    pass_gate(f);
     enum mood mood = f->mood;
     bool busy = !list_empty(&f->calls) && mood != MOOD_SILENT;
     int step_ms = timeout_ms < 0 || timeout_ms > 2 ? 2 : timeout_ms; /* to see a change of mood */
@@ -137,13 +157,18 @@ static void fake_wait(struct transport *t, int wake_fd, int timeout_ms)
     (void)poll(&poll_fd, 1, busy ? 0 : step_ms);
     if (busy) {
         answer(f, container_of(list_first(&f->calls), struct call, link), mood);
+        pass_gate(f);
     }
 }
 
 static void fake_destroy(struct transport *t)
 {
-    assert_true(list_empty(&fake_of(t)->calls));
-    free(fake_of(t));
+    struct fake *f = fake_of(t);
+
+    assert_true(list_empty(&f->calls));
+    (void)sem_destroy(&f->stops);
+    (void)sem_destroy(&f->goes);
+    free(f);
 }
 
 static const struct transport_ops fake_ops = {
@@ -178,6 +203,8 @@ static void rig_open(struct rig *rig, const char *type)
     rig->fake->type = type;
     rig->fake->epoch = -1;
     list_init(&rig->fake->calls);
+    assert_int_equal(sem_init(&rig->fake->stops, 0, 0), 0);
+    assert_int_equal(sem_init(&rig->fake->goes, 0, 0), 0);
     stream_client_options_init(&options);
     options.retry.max_retries = 1;
     options.retry.initial_delay_ms = 1;
@@ -517,6 +544,55 @@ static void blocks_when_full(void **state)
     rig_close(&rig);
 }
 
+static atomic_int posts; /* tasks that producers have posted */
+
+static void counted_post(void *context, struct task *task)
+{
+    posts++;
+    client_post(context, task);
+}
+
+static void await_stop(struct rig *rig)
+{
+    assert_int_equal(sem_wait(&rig->fake->stops), 0);
+}
+
+static void go_to_next_stop(struct rig *rig)
+{
+    assert_int_equal(sem_post(&rig->fake->goes), 0);
+    await_stop(rig);
+}
+
+/* A pump that is on its way is not posted once more, though the end of a call has pumped meanwhile:
+ * a task stands in the list of those to run once at most. */
+static void pump_is_on_its_way(void **state)
+{
+    struct rig rig;
+
+    (void)state;
+    rig_open(&rig, "text/plain");
+    rig.options.content_type = "text/plain";
+    rig_start(&rig);
+    rig.fake->gated = true;
+    await_stop(&rig);
+    int before = posts;
+    assert_int_equal(append(&rig, "a"), 0);
+    assert_int_equal(posts, before + 1);
+    go_to_next_stop(&rig); /* the pump has run, and a is sent */
+    assert_int_equal(append(&rig, "b"), 0);
+    assert_int_equal(posts, before + 2);
+    go_to_next_stop(&rig); /* a is answered, and b sent for that; the pump is still to run */
+    assert_int_equal(rig.fake->appends, 1);
+    assert_int_equal(append(&rig, "c"), 0);
+    assert_int_equal(posts, before + 2);
+    rig.fake->gated = false;
+    assert_int_equal(sem_post(&rig.fake->goes), 0);
+    assert_int_equal(flush(&rig), 0);
+    assert_string_equal(rig.fake->stored, "abc");
+    expect_counts(&rig, 3, 3);
+    rig_close(&rig);
+}
+
 /* An abort ends what waits, at once, in whatever it waits for: room, the type, the answers. */
 static void aborts(void **state)
 {
@@ -660,8 +736,8 @@ int main(void)
         cmocka_unit_test(goes_on_out_of_time), cmocka_unit_test(closes),
         cmocka_unit_test(closed_before),       cmocka_unit_test(fenced),
         cmocka_unit_test(blocks_when_full),    cmocka_unit_test(aborts),
-        cmocka_unit_test(freed_early),         cmocka_unit_test(refuses_options),
-        cmocka_unit_test(no_memory),
+        cmocka_unit_test(pump_is_on_its_way),  cmocka_unit_test(freed_early),
+        cmocka_unit_test(refuses_options),     cmocka_unit_test(no_memory),
     };
     return UNIT_RUN(tests);
 }
