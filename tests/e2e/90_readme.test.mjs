@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { startServer } from './lib/server.mjs';
 
 const README = new URL('../../README.md', import.meta.url);
+const BOOTSTRAP = new URL('../../tools/bootstrap', import.meta.url);
 const TOURS = ['A tour of one minute', 'Waking a worker'];
 const ADDRESS = '127.0.0.1:4437';
 const FOLLOWS = /live=(sse|long-poll)/;
@@ -109,4 +110,15 @@ test('the tours of the README work as they are written', async (t) => {
     }
     await Promise.all(followers.map(({ caught }) => caught));
     assert.equal(followers.length, 3, 'the tours follow by SSE, by long-poll, and for a wake');
+});
+
+test('it says what ./run installs', () => {
+    const names = { gcc: 'a C compiler', make: 'make', 'liblmdb-dev': 'LMDB', 'libssl-dev': 'OpenSSL',
+        'libcurl4-openssl-dev': 'libcurl', 'libjwt-dev': 'libjwt', curl: 'curl' };
+    const bootstrap = readFileSync(BOOTSTRAP, 'utf8');
+    const built = /^build_packages="([^"]*)"/m.exec(bootstrap)[1].split(' ');
+    const also = /^run\)\n {4}need_packages \$build_packages (\w+)/m.exec(bootstrap)[1];
+    const wanted = [...built, also].filter((name) => name !== 'libc6-dev'); // which is a part of any C compiler
+    const [, told] = /installs what is missing \(([^)]*)\)/.exec(readFileSync(README, 'utf8'));
+    assert.deepEqual(told.split(', '), wanted.map((name) => names[name]));
 });
