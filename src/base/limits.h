@@ -1,4 +1,5 @@
-/* Every cap in one place: the number, what it bounds, the answer at the cap. Each has a test. */
+/* Every cap in one place: the number, what it bounds, the answer at the cap. Each has a test. Those
+ * that are answered with a status or a close stand in docs/operations.md, too. */
 #ifndef ARBE_BASE_LIMITS_H
 #define ARBE_BASE_LIMITS_H
 
@@ -9,8 +10,8 @@
 #define HTTP_TARGET_BYTES_MAX          (8u * KIB)  /* request target; 414 */
 #define HTTP_HEAD_BYTES_MAX            (16u * KIB) /* request line and headers; 431 */
 #define HTTP_HEADERS_MAX               100u        /* header fields; 431 */
-#define HTTP_CHUNK_LINE_BYTES_MAX      1024u       /* chunk size with extensions; 400 */
-#define HTTP_TRAILER_BYTES_MAX         (8u * KIB)  /* trailer section; 431 */
+#define HTTP_CHUNK_LINE_BYTES_MAX      1024u       /* extensions of a chunk's size; 413 */
+#define HTTP_TRAILER_BYTES_MAX         (8u * KIB)  /* trailer section; 413 */
 #define HTTP_BODY_DRAIN_BYTES_MAX      (1 * MIB) /* of an unread body to keep a connection; close */
 #define HTTP_BODY_WINDOW_MS            30000u    /* a body's speed is looked at so often; 408 */
 #define HTTP_BODY_BYTES_PER_SECOND_MIN 1024u     /* on average in each window; 408 */
@@ -28,7 +29,7 @@
 
 /* Streams. */
 #define STREAM_NAME_BYTES_MAX         480u   /* decoded name; 414. LMDB keys end at 511 */
-#define STREAM_CONTENT_TYPE_BYTES_MAX 256u   /* 400 */
+#define STREAM_CONTENT_TYPE_BYTES_MAX 256u   /* a type is shorter; 400 */
 #define STREAM_SEQ_BYTES_MAX          256u   /* Stream-Seq value; 400 */
 #define PRODUCER_ID_BYTES_MAX         256u   /* 400 */
 #define PRODUCERS_PER_STREAM_MAX      65536u /* 429 when none is idle for PRODUCER_IDLE_MS */
@@ -70,8 +71,8 @@
 #define LISTING_BYTES_MAX                  (256u * KIB) /* of a page, then it ends with a stream */
 #define SUBSCRIPTION_BODY_BYTES_MAX        (64u * KIB)  /* of a control request; 413 */
 #define SUBSCRIPTION_ID_BYTES_MAX          256u         /* decoded; 400 */
-#define SUBSCRIPTION_LINKS_MAX             10000u   /* streams of one; 409, counted if by append */
-#define SUBSCRIPTION_LINKS_ALL_MAX         2000000u /* streams of all together; likewise */
+#define SUBSCRIPTION_LINKS_MAX             10000u   /* streams of one; 429, counted if by append */
+#define SUBSCRIPTION_LINKS_ALL_MAX         2000000u /* streams of all together; 429, likewise */
 #define SUBSCRIPTION_URL_BYTES_MAX         (2u * KIB) /* of a webhook; 400 */
 #define SUBSCRIPTION_DESCRIPTION_BYTES_MAX (4u * KIB) /* 400 */
 #define SUBSCRIPTION_WORKER_BYTES_MAX      256u       /* name of a claiming worker; 400 */
