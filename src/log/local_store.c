@@ -354,9 +354,11 @@ static bool reclaim(struct local_store *s)
 }
 
 /* Without space: drops alone, then what is dead, be it from now or left by rounds that were cut
- * short. Without any gain there is no second try. */
+ * short. Without any gain there is no second try. Until note_checkpoint everybody is to know: small
+ * extents are not joined and the reserve is not made anew, from what the second try needs. */
 static int checkpoint_crowded(struct local_store *s)
 {
+    __atomic_store_n(&s->space_lacking, true, __ATOMIC_RELEASE);
     bool gained = s->wal && wal_drop_spares(s->wal);
     if (drop_gone(s)) {
         gained = true;

@@ -239,6 +239,38 @@ static void test_stop_ends_reclaim(void **state)
     fixture_finish(&f);
 }
 
+/* A checkpoint that finds no space spends none on joining small extents, nor on a reserve. */
+static void test_crowded_spends_nothing(void **state)
+{
+    (void)state;
+    struct fixture f;
+    uint64_t size = 0;
+    fixture_init(&f, 1);
+    assert_int_equal(open_store(&f), 0);
+    struct local_store *s = local_of(f.store);
+    assert_int_equal(create(&f, 0), 0);
+    for (unsigned i = 0; i <= STREAM_EXTENTS_SMALL_MAX; i += 2) { /* two extents each */
+        assert_int_equal(append(&f, 0, RANGE_MAX + 1), 0);
+        assert_int_equal(commit(&f), 0);
+        assert_int_equal(make_checkpoint(s), 0);
+    }
+    (void)wal_drop_spares(s->wal);
+    (void)space_give_reserve(&s->space); /* whether or not there is one */
+    assert_int_equal(append(&f, 0, 100), 0);
+    assert_int_equal(commit(&f), 0);
+    fakedisk_set_capacity(f.disk, fakedisk_used(f.disk) + 64 * MIB);
+    fakedisk_fail(f.disk, CALL_CREATE, 0, ERR_NOSPC, false);
+    assert_int_equal(run_checkpoint(s), ERR_NOSPC);
+    assert_true(fakedisk_fault_hit(f.disk));
+    assert_int_equal(f.replaced, 0);
+    assert_false(fakedisk_file_size(f.disk, DIR_PATH "/reserve", &size));
+    assert_int_equal(f.store->ops->checkpoint(f.store), 0);
+    assert_int_equal(f.replaced, 1);
+    assert_int_equal(f.store->ops->checkpoint(f.store), 0); /* unlinks, and is done */
+    assert_true(fakedisk_file_size(f.disk, DIR_PATH "/reserve", &size));
+    fixture_finish(&f);
+}
+
 static int64_t room;   /* bytes free */
 static unsigned looks; /* how often somebody asked */
 
@@ -484,6 +516,7 @@ int main(void)
         cmocka_unit_test(test_dead_packs_go),
         cmocka_unit_test(test_dead_packs_go_on_full_disk),
         cmocka_unit_test(test_stop_ends_reclaim),
+        cmocka_unit_test(test_crowded_spends_nothing),
         cmocka_unit_test(test_little_room_is_quiet),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_trouble_is_told),
