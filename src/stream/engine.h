@@ -104,8 +104,9 @@ struct engine_observer {
      * name has a greater id, and may be told of before. */
     void (*dropped)(void *context, struct slice name, uint64_t id);
 
-    /* The stream durably exists, and has no bytes of its own yet. May be NULL. */
-    void (*made)(void *context, struct slice name, uint64_t id);
+    /* The stream durably exists, and has no bytes of its own yet: `tail` is above 0 only for what a
+     * fork inherited. May be NULL. */
+    void (*made)(void *context, struct slice name, uint64_t id, uint64_t tail);
 };
 
 /* Sets the observer, which is copied; NULL takes it away, and none of its callbacks runs once this

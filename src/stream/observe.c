@@ -45,7 +45,7 @@ static void tell(const struct engine_observer *o, const struct stream *s)
     } else if (s->news & NEWS_GREW) {
         o->grew(o->context, stream_name(s), s->id, s->visible.tail);
     } else if (o->made) {
-        o->made(o->context, stream_name(s), s->id);
+        o->made(o->context, stream_name(s), s->id, s->visible.tail);
     }
 }
 

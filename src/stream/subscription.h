@@ -54,7 +54,7 @@ struct subscription_link {
     struct list dirty_link;        /* on its dirty ones: the note is older than this */
     struct subscription_name name; /* in the index, while explicit */
     uint64_t acked;                /* position of the cursor, or SUBSCRIPTION_START */
-    uint64_t skip;                 /* bytes before it need no wake: they are wake events of ours */
+    uint64_t skip;                 /* bytes before it need no wake: inherited, or events of ours */
     uint64_t tail;                 /* of the stream, durable; 0: there is none yet */
     stream_id stream;              /* the stream that the cursor is about; 0: none yet */
     uint64_t sent_generation;      /* the newest wake that was sent with this link; 0: none */

@@ -30,7 +30,7 @@ struct news {
     uint64_t quiet_start;    /* if quiet: where the event begins; it ends at the tail */
     bool quiet;              /* an event of ours, which wakes nobody who has seen all before it */
     bool dropped;            /* it is gone */
-    bool forked;             /* it has no bytes of its own, so it is nothing new to a pattern */
+    bool forked;             /* it has no bytes of its own: those up to the tail are inherited */
     uint16_t name_len;       /* bytes of `name` */
     char name[];
 };

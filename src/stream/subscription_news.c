@@ -11,15 +11,14 @@
 
 #define WALK_PAGE 1000u
 
-static struct news *news_create(struct slice name, stream_id id, uint64_t tail, bool dropped)
+/* A copy of what is told, about the stream of that name. */
+static struct news *news_create(struct slice name, const struct news *told)
 {
     struct news *n = malloc(sizeof(*n) + name.len);
     if (n) {
-        *n = (struct news){.id = id,
-                           .gone = dropped ? id : 0,
-                           .tail = tail,
-                           .dropped = dropped,
-                           .name_len = (uint16_t)name.len};
+        *n = *told;
+        n->gone = told->dropped ? told->id : told->gone;
+        n->name_len = (uint16_t)name.len;
         memcpy(n->name, name.ptr, name.len);
         list_init(&n->link);
     }
@@ -54,20 +53,22 @@ static struct news *queued(struct subscriptions *s, struct slice name, uint64_t 
 }
 
 /* A greater id: the older stream of that name is gone, whether that was told or not. */
-static void merge(struct news *n, stream_id id, uint64_t tail, bool dropped)
+static void merge(struct news *n, const struct news *told)
 {
-    if (id < n->id) {
+    if (told->id < n->id) {
         return;
     }
-    if (id > n->id) {
+    if (told->id > n->id) {
         n->gone = n->id;
-        n->id = id;
+        n->id = told->id;
         n->tail = 0;
         n->dropped = false;
+        n->forked = true;
     }
-    n->gone = dropped ? id : n->gone;
-    n->tail = tail > n->tail ? tail : n->tail;
-    n->dropped = n->dropped || dropped;
+    n->gone = told->dropped ? told->id : n->gone;
+    n->tail = told->tail > n->tail ? told->tail : n->tail;
+    n->dropped = n->dropped || told->dropped;
+    n->forked = n->forked && told->forked;
 }
 
 static bool enqueue(struct subscriptions *s, struct news *n, uint64_t hash)
@@ -81,16 +82,15 @@ static bool enqueue(struct subscriptions *s, struct news *n, uint64_t hash)
     return true;
 }
 
-static void queue(struct subscriptions *s, struct slice name, stream_id id, uint64_t tail,
-                  bool dropped)
+static void queue(struct subscriptions *s, struct slice name, const struct news *told)
 {
     uint64_t hash = slice_hash(name, s->seed);
     pthread_mutex_lock(&s->lock);
     struct news *n = queued(s, name, hash);
     if (n) {
-        merge(n, id, tail, dropped);
+        merge(n, told);
     } else {
-        n = news_create(name, id, tail, dropped);
+        n = news_create(name, told);
         if (!enqueue(s, n, hash)) {
             free(n);
             s->missed = true;
@@ -110,17 +110,20 @@ static bool on_matches(void *context, struct slice name)
 
 static void on_grew(void *context, struct slice name, uint64_t id, uint64_t tail)
 {
-    queue(context, name, id, tail, false);
+    const struct news told = {.id = id, .tail = tail};
+    queue(context, name, &told);
 }
 
 static void on_dropped(void *context, struct slice name, uint64_t id)
 {
-    queue(context, name, id, 0, true);
+    const struct news told = {.id = id, .dropped = true};
+    queue(context, name, &told);
 }
 
-static void on_made(void *context, struct slice name, uint64_t id)
+static void on_made(void *context, struct slice name, uint64_t id, uint64_t tail)
 {
-    queue(context, name, id, 0, false);
+    const struct news told = {.id = id, .tail = tail, .forked = true};
+    queue(context, name, &told);
 }
 
 void news_observe(struct subscriptions *s)
@@ -166,15 +169,12 @@ static void hold(struct subscription *sub, const struct news *n)
 {
     struct news *copy = NULL;
     if (sub->held_count < SUBSCRIPTION_LINKS_MAX) {
-        copy = news_create(news_name(n), n->id, n->tail, n->dropped);
+        copy = news_create(news_name(n), n);
     }
     if (!copy) {
         sub->missed = true;
         return;
     }
-    copy->forked = n->forked;
-    copy->quiet = n->quiet;
-    copy->quiet_start = n->quiet_start;
     list_append(&sub->held, &copy->link);
     sub->held_count++;
 }
@@ -230,12 +230,16 @@ static struct subscription_link *find_by_pattern(struct subscriptions *s, struct
     return l;
 }
 
-/* Who has seen everything before the event has seen everything still, and may yet acknowledge the
- * event. Who has not will be told by what is pending anyway. */
-static void skip_event(struct subscription_link *l, const struct news *n)
+/* What a fork inherited wakes nobody, nor does a wake event of ours: who has seen everything before
+ * it has seen everything still, and may yet acknowledge it. Who has not will be told by what is
+ * pending anyway. */
+static void lengthen(struct subscription_link *l, const struct news *n)
 {
-    if (!subscription_link_pending(l) && l->tail == n->quiet_start) {
-        l->skip = n->tail;
+    bool silent = n->forked || (n->quiet && l->tail == n->quiet_start);
+    bool pending = subscription_link_pending(l);
+    l->tail = n->tail > l->tail ? n->tail : l->tail;
+    if (silent && !pending && subscription_link_pending(l)) {
+        l->skip = l->tail;
         subscription_soil(l);
     }
 }
@@ -267,10 +271,7 @@ static void tell(struct subscriptions *s, struct subscription *sub, const struct
         l->stream = n->id; /* named before there was one */
         subscription_soil(l);
     }
-    if (n->quiet) {
-        skip_event(l, n);
-    }
-    l->tail = n->tail > l->tail ? n->tail : l->tail;
+    lengthen(l, n);
     l->walk = s->walk.number;
     subscription_refresh(l);
 }
@@ -373,13 +374,11 @@ void news_release(struct subscriptions *s, struct subscription *sub)
 void news_quiet(struct subscriptions *s, struct slice name, stream_id id, uint64_t start,
                 uint64_t end)
 {
-    struct news *n = news_create(name, id, end, false);
-    if (!n) {
-        return; /* who hears of what comes next is told of the event as well */
-    }
-    n->quiet = true;
-    n->quiet_start = start;
-    news_tell(s, n);
+    const struct news told = {.id = id, .tail = end, .quiet = true, .quiet_start = start};
+    struct news *n = news_create(name, &told);
+    if (n) {
+        news_tell(s, n);
+    } /* else: who hears of what comes next is told of the event as well */
 }
 
 /* On the pool: what is not looked up stays short. */
@@ -389,11 +388,15 @@ static int on_listed(void *context, const struct stream_listed *listed)
     if (!subscription_index_matches(s->index, listed->name)) {
         return 0;
     }
-    struct news *n = news_create(listed->name, listed->id, listed->next, false);
+    const struct news told = {
+        .id = listed->id,
+        .tail = listed->next,
+        .forked = listed->fork && listed->next == listed->fork_offset,
+    };
+    struct news *n = news_create(listed->name, &told);
     if (!n) {
         return ERR_NOMEM;
     }
-    n->forked = listed->fork && listed->next == listed->fork_offset;
     list_append(&s->walk.news, &n->link);
     return 0;
 }

@@ -53,10 +53,11 @@ static void ear_dropped(void *context, struct slice name, uint64_t id)
     e->dropped++;
 }
 
-static void ear_made(void *context, struct slice name, uint64_t id)
+static void ear_made(void *context, struct slice name, uint64_t id, uint64_t tail)
 {
     struct ear *e = context;
     note(e, name, id);
+    e->tail = tail;
     e->made++;
 }
 
@@ -91,6 +92,7 @@ static void test_made(void **state)
     assert_int_equal(rig_put(&rig, "on", TEXT, ""), 0);
     expect(0, 0);
     assert_int_equal(ear.made, 1);
+    assert_int_equal(ear.tail, 0);
     assert_string_equal(ear.name, "on");
     assert_int_equal(rig_put(&rig, "on", TEXT, ""), 0);
     assert_int_equal(ear.made, 1);
@@ -99,6 +101,7 @@ static void test_made(void **state)
     assert_int_equal(rig_fork(&rig, "on/3", "on/2"), 0);
     expect(1, 0);
     assert_int_equal(ear.made, 2);
+    assert_int_equal(ear.tail, 1);
     assert_int_equal(rig_put(&rig, "off", TEXT, ""), 0);
     assert_int_equal(ear.made, 2);
 }

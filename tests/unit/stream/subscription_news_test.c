@@ -234,6 +234,45 @@ static void test_event_while_linking(void **state)
     assert_int_equal(call_count, 0);
 }
 
+/* A fork is made under a name that is followed already: what it inherits wakes nobody, not after a
+ * start either, and is pending with the first bytes of its own. */
+static void test_fork_of_followed_name(void **state)
+{
+    (void)state;
+    make("source", "[1,2]");
+    assert_int_equal(sub_put("s", HOOK("events/*", ",\"streams\":[\"fork\",\"events/f\"]")), 201);
+    assert_int_equal(rig_fork(&rig, "fork", "source"), 0);
+    assert_int_equal(rig_fork(&rig, "events/f", "source"), 0);
+    sub_run();
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(find_link("s", "fork")->tail, 4);
+        assert_int_equal(find_link("s", "events/f")->tail, 4);
+        assert_int_equal(find("s")->pending_count, 0);
+        sub_crash(i == 1);
+    }
+    assert_int_equal(call_count, 0);
+    say("fork", "[3]");
+    assert_int_equal(call_count, 1);
+    assert_int_equal(find("s")->pending_count, 1);
+    assert_int_equal(find_link("s", "fork")->acked, 0);
+}
+
+/* A fork has bytes of its own before it is told that it was made. */
+static void test_fork_grows_at_once(void **state)
+{
+    (void)state;
+    make("source", "[1,2]");
+    assert_int_equal(sub_put("s", HOOK("events/*", ",\"streams\":[\"fork\"]")), 201);
+    assert_int_equal(rig_fork(&rig, "fork", "source"), 0);
+    assert_int_equal(rig_post_body(&rig, "fork", JSON, "[3]"), 0);
+    assert_int_equal(rig_fork(&rig, "events/f", "source"), 0);
+    assert_int_equal(rig_post_body(&rig, "events/f", JSON, "[3]"), 0);
+    sub_run();
+    assert_int_equal(find("s")->pending_count, 2);
+    assert_true(find_link("s", "events/f")->acked == SUBSCRIPTION_START);
+    assert_int_equal(call_count, 1);
+}
+
 /* A stream is deleted, its name is linked, and only then it is told that the stream went: the link
  * is for the next one. */
 static void test_late_deletion(void **state)
@@ -300,6 +339,8 @@ int main(void)
         TEST(test_old_news),
         TEST(test_event_of_another),
         TEST(test_event_while_linking),
+        TEST(test_fork_of_followed_name),
+        TEST(test_fork_grows_at_once),
         TEST(test_late_deletion),
         TEST(test_full),
         TEST(test_all_full),
