@@ -504,6 +504,13 @@ struct slice conn_input(const struct conn *c)
     return (struct slice){c->input + c->input_at, c->input_len - c->input_at};
 }
 
+bool conn_has_unread(const struct conn *c)
+{
+    char byte;
+
+    return recv(c->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 void conn_consume(struct conn *c, size_t count)
 {
     assert(count <= c->input_len - c->input_at);

@@ -90,6 +90,10 @@ void conn_finish(struct conn *c);
 /* The bytes that have arrived and are not consumed; valid until the handler returns. What it
  * leaves is kept and shown again with the next bytes. */
 struct slice conn_input(const struct conn *c);
+
+/* Whether bytes have arrived that were not read yet: `input` follows. A system call. */
+bool conn_has_unread(const struct conn *c);
+
 /* Takes `count` bytes off the front of the input; the slices before are then invalid. */
 void conn_consume(struct conn *c, size_t count);
 

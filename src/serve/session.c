@@ -399,11 +399,19 @@ void session_accept(struct worker *w, int fd)
     enter(s, SESSION_HEAD, refused ? HTTP_REFUSED_TIMEOUT_MS : HTTP_IDLE_TIMEOUT_MS);
 }
 
+/* Whether there is neither a request nor an answer. A request that waits in the socket, as on a
+ * connection that was accepted a moment ago, is read in this turn or the next, and refused. */
+static bool is_idle(const struct session *s)
+{
+    return conn_input(&s->conn).len == 0 && conn_output_bytes(&s->conn) == 0 &&
+           !conn_has_unread(&s->conn);
+}
+
 void session_drain(struct session *s)
 {
     switch (s->state) {
     case SESSION_HEAD:
-        if (conn_input(&s->conn).len == 0 && conn_output_bytes(&s->conn) == 0) {
+        if (is_idle(s)) {
             begin_closing(s);
         }
         break;

@@ -1,6 +1,7 @@
 // Tier 70: an orderly end (K13): parked appends are answered, readers end
 // cleanly, the process goes within its bound, and nothing is lost.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { Stream, TEXT, uniqueName } from './lib/http.mjs';
 import { liveReaders } from './lib/prometheus.mjs';
@@ -20,6 +21,13 @@ async function answerOf(raw, method) {
         assert.equal(raw.bytes, consumed, `half an answer: ${error}`);
         return null;
     }
+}
+
+// How many connections to `port` hold bytes that the server has not read, accepted or not.
+function unreadSockets(port) {
+    const rows = readFileSync('/proc/net/tcp', 'utf8').trimEnd().split('\n').slice(1).map((line) => line.trim().split(/\s+/));
+    const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+    return rows.filter(([, from, , state, queues]) => from.endsWith(local) && state === '01' && parseInt(queues.split(':')[1], 16) > 0).length;
 }
 
 // All kinds of clients at once, and what became of each append that they asked for.
@@ -286,6 +294,37 @@ describe('K13: SIGTERM', { timeout: 300_000 }, () => {
             await server.start();
             await crowd.verify();
         }
+    });
+
+    test('K13: a request that had come before the signal is answered, on connections old and new', async (t) => {
+        const server = await serverFor(t, ['--workers', '1']);
+        const stream = new Stream(server, 's', TEXT);
+        await stream.create({}, 'x');
+        // More of them than the event loop looks at in one turn, so that the end finds some unread.
+        const old = await Promise.all(Array.from({ length: 400 }, () => Raw.open(server)));
+        await Promise.all(old.map(async (raw) => {
+            raw.send(head('HEAD', stream.path));
+            assert.equal((await raw.response('HEAD')).status, 200);
+        }));
+        server.child.kill('SIGSTOP');
+        const fresh = await Promise.all(Array.from({ length: 100 }, () => Raw.open(server)));
+        const all = [...old, ...fresh];
+        await Promise.all(all.map((raw) => raw.sendAll(head('HEAD', stream.path))));
+        await eventually('every request is in its socket', () => unreadSockets(server.port) === all.length);
+        const gone = server.kill('SIGTERM');
+        server.child.kill('SIGCONT');
+        await Promise.all(all.map(async (raw) => {
+            const reply = await raw.response('HEAD');
+            if (reply.status === 503) {
+                assert.match(reply.headers.connection, /close/);
+                assert.match(reply.headers['retry-after'], /^\d+$/);
+            } else {
+                assert.equal(reply.status, 200);
+            }
+            assert.deepEqual(await raw.endOfConnection(), { extra: '', reset: null });
+            raw.destroy();
+        }));
+        assert.deepEqual(await gone, { code: 0, signal: null }, server.tail());
     });
 
     test('K13: SIGINT ends it in the same way; a half-sent request does not hold it up', async (t) => {

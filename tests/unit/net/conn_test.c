@@ -348,6 +348,25 @@ static void test_half_close_gets_its_answer(void **state)
     owner_destroy(o, true);
 }
 
+/* What is in the socket and was not read shows, and neither silence nor the peer's end does. */
+static void test_unread_bytes_show(void **state)
+{
+    struct owner *o = owner_create(&config);
+
+    (void)state;
+    assert_false(conn_has_unread(&o->conn));
+    peer_send(o, "ask", 3);
+    while (!conn_has_unread(&o->conn)) {
+        /* until the kernel has brought it */
+    }
+    TURN_UNTIL(o, o->got_len == 3);
+    assert_false(conn_has_unread(&o->conn));
+    close_peer(o);
+    assert_false(conn_has_unread(&o->conn));
+    TURN_UNTIL(o, o->closes == 1);
+    owner_destroy(o, true);
+}
+
 /* A close ends an idle connection. */
 static void test_close_of_idle_peer(void **state)
 {
@@ -812,6 +831,7 @@ int main(void)
         cmocka_unit_test(test_read_into_from_the_buffer),
         cmocka_unit_test(test_pause),
         cmocka_unit_test(test_half_close_gets_its_answer),
+        cmocka_unit_test(test_unread_bytes_show),
         cmocka_unit_test(test_close_of_idle_peer),
         cmocka_unit_test(test_half_close_with_output_queued),
         cmocka_unit_test(test_reset_while_paused),
