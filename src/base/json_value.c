@@ -6,6 +6,8 @@
 #include "base/utf8.h"
 
 #include <assert.h>
+#include <math.h>
+#include <stdlib.h>
 
 /* A character decoded from an escape, and how many bytes of text it took. */
 struct escape {
@@ -15,6 +17,7 @@ struct escape {
 
 #define LONE_SURROGATE UINT32_MAX
 #define UTF8_BYTES     4
+#define UNIT_BYTES     6 /* of "\uXXXX" */
 
 static bool is_space(char c)
 {
@@ -281,6 +284,39 @@ int json_string_decode(struct slice value, struct buf *out)
     return out->failed ? ERR_NOMEM : 0;
 }
 
+void json_string_decode_lossy(struct slice value, struct buf *out)
+{
+    struct slice rest = inside(value);
+    struct slice piece;
+    char bytes[UTF8_BYTES];
+
+    while (rest.len > 0) {
+        if (next_piece(&rest, bytes, &piece)) {
+            buf_append(out, piece);
+            continue;
+        }
+        buf_append(out, SLICE("\xef\xbf\xbd"));
+        rest = skip(rest, rest.len < UNIT_BYTES ? rest.len : UNIT_BYTES);
+    }
+}
+
+int json_string_len(struct slice value, size_t *ret_len)
+{
+    struct slice rest = inside(value);
+    struct slice piece;
+    char bytes[UTF8_BYTES];
+    size_t len = 0;
+
+    while (next_piece(&rest, bytes, &piece)) {
+        len += piece.len;
+    }
+    if (rest.len > 0) {
+        return ERR_INVALID;
+    }
+    *ret_len = len;
+    return 0;
+}
+
 /* A number as mantissa x 10^exponent, the mantissa without zeros at its end. */
 struct decimal {
     uint64_t mantissa;
@@ -363,4 +399,48 @@ bool json_number_u64(struct slice value, uint64_t max, uint64_t *ret_number)
     }
     *ret_number = d.mantissa;
     return true;
+}
+
+bool json_number_double(struct slice value, double *ret_number)
+{
+    char text[JSON_DOUBLE_BYTES_MAX + 1];
+    char *end;
+
+    if (json_kind(value) != JSON_NUMBER || value.len > JSON_DOUBLE_BYTES_MAX) {
+        return false;
+    }
+    memcpy(text, value.ptr, value.len);
+    text[value.len] = '\0';
+    double number = strtod(text, &end);
+
+    /* Where somebody has set a locale whose numbers have a comma, the end is not reached. */
+    if (end != text + value.len || !isfinite(number)) {
+        return false;
+    }
+    *ret_number = number;
+    return true;
+}
+
+unsigned json_depth(struct slice value)
+{
+    unsigned depth = 0;
+    unsigned deepest = 0;
+    bool in_string = false;
+
+    for (size_t i = 0; i < value.len; i++) {
+        char c = value.ptr[i];
+
+        if (in_string) {
+            i += c == '\\';
+            in_string = c != '"';
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '[' || c == '{') {
+            depth++;
+            deepest = depth > deepest ? depth : deepest;
+        } else if (c == ']' || c == '}') {
+            depth -= depth > 0;
+        }
+    }
+    return deepest;
 }

@@ -59,8 +59,24 @@ bool json_string_equal(struct slice value, struct slice text);
  * surrogate, which no UTF-8 can hold; ERR_NOMEM when `out` failed. */
 int json_string_decode(struct slice value, struct buf *out) MUST_USE;
 
+/* The same, but half of a surrogate pair becomes U+FFFD, as browsers show it. Failure sticks to the
+ * buffer. */
+void json_string_decode_lossy(struct slice value, struct buf *out);
+
+/* How many bytes the decoded string has. ERR_INVALID when it has a lone surrogate. */
+int json_string_len(struct slice value, size_t *ret_len) MUST_USE;
+
 /* A number value that is whole, not negative, and at most `max`, as JavaScript would read it: "7",
  * "7.0", "70e-1" and "-0" are whole. */
 bool json_number_u64(struct slice value, uint64_t max, uint64_t *ret_number) MUST_USE;
+
+/* A number value as the nearest double. False for one beyond all doubles, or of more than
+ * JSON_DOUBLE_BYTES_MAX bytes, which no program writes. */
+bool json_number_double(struct slice value, double *ret_number) MUST_USE;
+
+#define JSON_DOUBLE_BYTES_MAX 63u
+
+/* How deeply arrays and objects are nested: 0 for any other value, 1 for [] and [1]. */
+unsigned json_depth(struct slice value);
 
 #endif

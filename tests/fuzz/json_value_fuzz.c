@@ -25,11 +25,19 @@ static void check_string(struct slice value)
     buf_init(&text, 64u << 20);
     buf_init(&again, 64u << 20);
     if (json_string_decode(value, &text) == 0) {
+        size_t len = 0;
+
         assert(json_string_equal(value, buf_slice(&text)));
+        assert(json_string_len(value, &len) == 0 && len == text.len);
+        json_string_decode_lossy(value, &again);
+        assert(slice_equal(buf_slice(&again), buf_slice(&text)));
+        buf_clear(&again);
         json_append_string(&again, buf_slice(&text));
         assert(json_string_equal(buf_slice(&again), buf_slice(&text)) ==
                utf8_valid(buf_slice(&text)));
     }
+    buf_clear(&again);
+    json_string_decode_lossy(value, &again);
     buf_finish(&text);
     buf_finish(&again);
 }
@@ -38,7 +46,11 @@ static void check_number(struct slice value)
 {
     uint64_t number = 0;
     uint64_t again = 0;
+    double as_double = 0;
 
+    if (json_number_double(value, &as_double)) {
+        assert(value.len <= JSON_DOUBLE_BYTES_MAX);
+    }
     if (json_number_u64(value, UINT64_MAX, &number)) {
         assert(json_number_u64(value, number, &again));
         assert(again == number);
@@ -55,6 +67,7 @@ static void check_value(struct slice value, unsigned depth)
 
     check_string(value);
     check_number(value);
+    (void)json_depth(value); /* safe on anything */
     if (depth == DEPTH_MAX) {
         return;
     }

@@ -255,14 +255,91 @@ static void test_numbers(void **state)
     assert_false(json_number_u64(SLICE("11"), 10, &number));
 }
 
+/* Half of a surrogate pair, wherever it stands, becomes one U+FFFD; all else is as decoded. */
+static void test_decode_lossy(void **state)
+{
+    static const struct {
+        const char *value;
+        const char *text;
+    } cases[] = {
+        {"\"\"", ""},
+        {"\"a\\n\\ud83d\\uDE00\"", "a\n\xf0\x9f\x98\x80"},
+        {"\"a\\ud83d\"", "a\xef\xbf\xbd"},
+        {"\"\\ude00b\"", "\xef\xbf\xbd"
+                         "b"},
+        {"\"\\ud83d\\ud83d\\ude00\"", "\xef\xbf\xbd\xf0\x9f\x98\x80"},
+        {"\"\\ud83d\\u0041\"", "\xef\xbf\xbd"
+                               "A"},
+        {"\"\\ud83d\\n\"", "\xef\xbf\xbd\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        char memory[64];
+        struct buf out;
+
+        buf_init_fixed(&out, memory, sizeof(memory));
+        json_string_decode_lossy(read_text(cases[i].value), &out);
+        assert_slice(buf_slice(&out), cases[i].text);
+    }
+}
+
+/* The length is that of the decoded text. */
+static void test_string_len(void **state)
+{
+    size_t len = 99;
+
+    (void)state;
+    assert_int_equal(json_string_len(read_text("\"\""), &len), 0);
+    assert_int_equal(len, 0);
+    assert_int_equal(json_string_len(read_text("\"a\\u00e9\\ud83d\\ude00\\n\""), &len), 0);
+    assert_int_equal(len, 8);
+    assert_int_equal(json_string_len(read_text("\"a\\ud83d\""), &len), ERR_INVALID);
+    assert_int_equal(len, 8);
+}
+
+/* Numbers as doubles; what is beyond them, or absurdly long, is none. */
+static void test_double(void **state)
+{
+    static const char *const bad[] = {
+        "1e999", "-1e999", "\"1\"",
+        "null",  "[1]",    "0.1234567890123456789012345678901234567890123456789012345678901234"};
+    double number = 7;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        assert_false(json_number_double(read_text(bad[i]), &number));
+        assert_true(number == 7);
+    }
+    assert_true(json_number_double(read_text("0.25"), &number));
+    assert_true(number == 0.25);
+    assert_true(json_number_double(read_text("-12e-1"), &number));
+    assert_true(number == -1.2);
+    assert_true(json_number_double(read_text("1e-999"), &number));
+    assert_true(number == 0);
+}
+
+/* Brackets count where they are not in strings. */
+static void test_depth(void **state)
+{
+    (void)state;
+    assert_int_equal(json_depth(read_text("1")), 0);
+    assert_int_equal(json_depth(read_text("\"[[[\"")), 0);
+    assert_int_equal(json_depth(read_text("[]")), 1);
+    assert_int_equal(json_depth(read_text("{\"a\":[1,{\"b\":2}],\"c\":[[]]}")), 3);
+    assert_int_equal(json_depth(read_text("[\"\\\"[\",\"\\\\\",[2]]")), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),        cmocka_unit_test(test_kind),
-        cmocka_unit_test(test_elements),    cmocka_unit_test(test_members),
-        cmocka_unit_test(test_nothing),     cmocka_unit_test(test_find),
-        cmocka_unit_test(test_decode),      cmocka_unit_test(test_lone_surrogates),
-        cmocka_unit_test(test_decode_full), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_text),         cmocka_unit_test(test_kind),
+        cmocka_unit_test(test_elements),     cmocka_unit_test(test_members),
+        cmocka_unit_test(test_nothing),      cmocka_unit_test(test_find),
+        cmocka_unit_test(test_decode),       cmocka_unit_test(test_lone_surrogates),
+        cmocka_unit_test(test_decode_full),  cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_decode_lossy), cmocka_unit_test(test_string_len),
+        cmocka_unit_test(test_double),       cmocka_unit_test(test_depth),
     };
 
     return UNIT_RUN(tests);
