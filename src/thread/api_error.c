@@ -29,6 +29,14 @@ static void format_text(char *out, size_t size, const char *format, va_list args
     }
 }
 
+static void PRINTF_LIKE(3, 4) cut_format(char *out, size_t size, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    format_text(out, size, format, args);
+    va_end(args);
+}
+
 int api_error_set(struct api_error *e, enum api_code code, const char *format, ...)
 {
     va_list args;
@@ -51,6 +59,24 @@ int api_error_set_field(struct api_error *e, const char *format, ...)
         va_start(args, format);
         format_text(e->field, sizeof(e->field), format, args);
         va_end(args);
+    }
+    return -1;
+}
+
+int api_error_prefix(struct api_error *e, const char *format, ...)
+{
+    char prefix[API_FIELD_BYTES];
+    va_list args;
+    if (!e || e->field[0] == '\0') {
+        return -1;
+    }
+    struct api_error old = *e;
+    va_start(args, format);
+    format_text(prefix, sizeof(prefix), format, args);
+    va_end(args);
+    (void)api_error_set_field(e, "%s%s", prefix, old.field);
+    if (slice_starts_with(slice_of(old.message), slice_of(old.field))) {
+        cut_format(e->message, sizeof(e->message), "%s%s", prefix, old.message);
     }
     return -1;
 }

@@ -67,6 +67,10 @@ int api_error_set(struct api_error *e, enum api_code code, const char *format, .
 /* Says where in the body the error is, after api_error_set. Returns -1. */
 int api_error_set_field(struct api_error *e, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* Puts a path such as "[2]." before the field, and before the sentence where that begins with the
+ * field. Returns -1. */
+int api_error_prefix(struct api_error *e, const char *format, ...) PRINTF_LIKE(2, 3);
+
 /* Says what to do instead, after api_error_set. Returns -1. */
 int api_error_suggest(struct api_error *e, const char *format, ...) PRINTF_LIKE(2, 3);
 

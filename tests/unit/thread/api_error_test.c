@@ -98,13 +98,33 @@ static void test_cut(void **state)
     assert_int_equal(api_error_suggest(NULL, "x"), -1);
 }
 
+/* A place in a batch comes before the field, and before a sentence that begins with the field. */
+static void test_prefix(void **state)
+{
+    struct api_error e = {.code = API_INTERNAL};
+    (void)state;
+    assert_int_equal(api_error_set(&e, API_INVALID_INPUT, "payload.text is missing"), -1);
+    assert_int_equal(api_error_prefix(&e, "[%d].", 2), -1);
+    assert_string_equal(e.message, "payload.text is missing");
+    assert_string_equal(e.field, "");
+    (void)api_error_set_field(&e, "payload.text");
+    assert_int_equal(api_error_prefix(&e, "[%d].", 2), -1);
+    assert_string_equal(e.message, "[2].payload.text is missing");
+    assert_string_equal(e.field, "[2].payload.text");
+    (void)api_error_set(&e, API_FORBIDDEN, "not allowed");
+    (void)api_error_set_field(&e, "authorId");
+    (void)api_error_prefix(&e, "[0].");
+    assert_string_equal(e.message, "not allowed");
+    assert_string_equal(e.field, "[0].authorId");
+    assert_int_equal(api_error_prefix(NULL, "[0]."), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_codes),
-        cmocka_unit_test(test_status),
-        cmocka_unit_test(test_envelope),
-        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_codes),    cmocka_unit_test(test_status),
+        cmocka_unit_test(test_envelope), cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_prefix),
     };
     return UNIT_RUN(tests);
 }
