@@ -40,10 +40,10 @@ struct entry_posted {
 int entry_parse_posted(struct slice json, struct arena *arena, struct entry_posted *ret_posted,
                        struct api_error *ret_error) MUST_USE;
 
-/* The same for a value that has been scanned, as one of a batch; paths begin with `path`, such as
- * "[2]", which may be empty. */
-int entry_read_posted(struct slice value, const char *path, struct arena *arena,
-                      struct entry_posted *ret_posted, struct api_error *ret_error) MUST_USE;
+/* The same for a value that has been scanned, such as one of a batch; api_error_prefix then says
+ * which. */
+int entry_read_posted(struct slice value, struct arena *arena, struct entry_posted *ret_posted,
+                      struct api_error *ret_error) MUST_USE;
 
 /* Appends it as one JSON object. Failure sticks to the buffer. */
 void entry_format(struct buf *out, const struct entry *e);
@@ -51,6 +51,10 @@ void entry_format(struct buf *out, const struct entry *e);
 /* Whether a client may choose this id: 1 to ENTRY_ID_BYTES_MAX of A-Z a-z 0-9 . _ ~ -, and not
  * reserved. */
 bool entry_id_good(struct slice id);
+
+/* Whether an entry of ours may have this id at all: a good one, or a reserved one, at most
+ * ENTRY_ID_BYTES - 1 bytes of the same characters. */
+bool entry_id_possible(struct slice id);
 
 /* Writes the id of the tombstone of `id`, NUL-terminated, and returns its length. `id` is one that
  * entry_id_good takes. */
