@@ -339,12 +339,21 @@ static struct segment *take_spare(struct wal *w)
     return container_of(first, struct segment, link);
 }
 
-static void put_spare(struct wal *w, struct segment *s)
+/* Keeps a segment that is not in use for later, or removes it. */
+static void keep_or_remove(struct wal *w, struct segment *s)
 {
+    bool usual = s->bytes + SEGMENT_HEADER_BYTES == w->dir.segment_bytes;
+    bool whole = s->file_bytes >= w->dir.segment_bytes;
     pthread_mutex_lock(&w->lock);
-    list_append(&w->spares, &s->link);
-    w->spare_count++;
+    bool keep = usual && whole && w->spare_count < SEGMENT_SPARES_MAX;
+    if (keep) {
+        list_append(&w->spares, &s->link);
+        w->spare_count++;
+    }
     pthread_mutex_unlock(&w->lock);
+    if (!keep) {
+        segment_remove(&w->dir, s);
+    }
 }
 
 static uint64_t spare_bytes(struct wal *w)
@@ -363,7 +372,7 @@ static bool may_grow(const struct wal *w, uint64_t bytes, uint64_t file_bytes, u
     return !c->may_grow || c->may_grow(c->notice_context, file_bytes, spare_bytes, start + bytes);
 }
 
-/* One more segment at `start`, from a spare, which stays when it may not be used, or a new file.
+/* One more segment at `start`, from a spare, which is kept when it may not be used, or a new file.
  * New files double until they have their full size, so that a server with little to write takes
  * little room. */
 static int make_segment(struct wal *w, struct segment *spare, log_pos start, uint64_t last_bytes,
@@ -379,7 +388,7 @@ static int make_segment(struct wal *w, struct segment *spare, log_pos start, uin
         return segment_create(&dir, start, ret_segment);
     }
     if (!may_grow(w, spare->bytes, 0, spare_bytes(w), start)) {
-        put_spare(w, spare);
+        keep_or_remove(w, spare);
         return ERR_NOSPC;
     }
     int rc = segment_recycle(&w->dir, spare, start);
@@ -489,23 +498,6 @@ int wal_flush(struct wal *w)
     int rc = wal_durable(w) < end ? ERR_FAILED : 0;
     pthread_mutex_unlock(&w->lock);
     return rc;
-}
-
-/* Keeps a released segment for later, or removes it. */
-static void keep_or_remove(struct wal *w, struct segment *s)
-{
-    bool usual = s->bytes + SEGMENT_HEADER_BYTES == w->dir.segment_bytes;
-    bool whole = s->file_bytes >= w->dir.segment_bytes;
-    pthread_mutex_lock(&w->lock);
-    bool keep = usual && whole && w->spare_count < SEGMENT_SPARES_MAX;
-    if (keep) {
-        list_append(&w->spares, &s->link);
-        w->spare_count++;
-    }
-    pthread_mutex_unlock(&w->lock);
-    if (!keep) {
-        segment_remove(&w->dir, s);
-    }
 }
 
 bool wal_drop_spares(struct wal *w)

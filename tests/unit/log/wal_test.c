@@ -518,6 +518,39 @@ static void test_spares_ask(void **state)
     fixture_finish(&f);
 }
 
+static bool release_and_refuse(void *context, uint64_t file_bytes, uint64_t spare_bytes,
+                               log_pos end)
+{
+    struct fixture *f = context;
+    wal_release(f->wal, wal_durable(f->wal));
+    return refuse_growth(context, file_bytes, spare_bytes, end);
+}
+
+/* There are never more spares than may be, also when segments are released while one of them waits
+ * for the answer. */
+static void test_spares_are_few(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    reopen(&f, 0);
+    while (chain_file_bytes(&f.wal->chain) < 12 * f.wal->dir.segment_bytes) {
+        assert_int_equal(stage_next(&f), 0);
+        assert_int_equal(commit(&f), 0);
+    }
+    wal_release(f.wal, wal_durable(f.wal) / 2);
+    assert_int_equal(f.wal->spare_count, SEGMENT_SPARES_MAX);
+    f.wal->config.may_grow = release_and_refuse;
+    int rc = 0;
+    while (rc == 0) {
+        rc = stage_next(&f);
+        (void)!wal_commit_now(f.wal);
+    }
+    assert_int_equal(rc, ERR_NOSPC);
+    assert_int_equal(f.wal->spare_count, SEGMENT_SPARES_MAX);
+    fixture_finish(&f);
+}
+
 /* A log that may not grow refuses appends as on a full disk, and still takes deletes in the room
  * that is kept for them. */
 static void test_room_for_deletes(void **state)
@@ -575,6 +608,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spares_ask),
+        cmocka_unit_test(test_spares_are_few),
         cmocka_unit_test(test_room_for_deletes),
         cmocka_unit_test(test_drop_spares),
         cmocka_unit_test(test_reads_back),
