@@ -117,7 +117,8 @@ describe('create', () => {
         const subscription = new Subscription(server, uniqueName());
         for (const url of ['http://10.0.0.1/hook', 'https://10.0.0.1/hook', 'http://a.example/', 'ftp://a.example/', 'https://192.168.1.1/',
                            'https://169.254.169.254/latest', 'https://172.16.0.1/', 'file:///etc/passwd', 'nonsense',
-                           'https://', 'https://u:p@a.example/', 'https://100.64.0.1/', 'https://0x7f.1/', 'https://2130706433/']) {
+                           'https://', 'https://u:p@a.example/', 'https://100.64.0.1/', 'https://0x7f.1/', 'https://2130706433/',
+                           'http://[::ffff:10.0.0.1]/', 'https://[::ffff:10.0.0.1]/', 'https://[::ffff:a00:1]/']) {
             assertError(await subscription.put(webhook({ pattern: 'a', webhook: { url } })), 400, 'WEBHOOK_URL_REJECTED');
         }
         assertStatus(await subscription.put(webhook({ pattern: 'a', webhook: { url: 'https://a.example/hook?x=1' } })), 201);
