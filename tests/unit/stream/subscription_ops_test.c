@@ -295,6 +295,30 @@ static void test_offsets(void **state)
     assert_int_equal(find("s")->state.generation, 2);
 }
 
+/* One of the streams was deleted while a worker had the wake: none of its acks is taken, the answer
+ * names the stream, and without it they are. */
+static void test_ack_of_deleted(void **state)
+{
+    (void)state;
+    open_pull();
+    make("events/b", "[1]");
+    struct worker w = claim("s", "one");
+    assert_int_equal(rig_delete(&rig, "events/b"), 0);
+    assert_int_equal(worker_says(&w, SUBSCRIPTION_ACK,
+                                 ",\"done\":true,\"acks\":["
+                                 "{\"stream\":\"events/a\","
+                                 "\"offset\":\"0000000000000000_0000000000000004\"},"
+                                 "{\"stream\":\"events/b\","
+                                 "\"offset\":\"0000000000000000_0000000000000002\"}]"),
+                     409);
+    assert_true(said("INVALID_OFFSET"));
+    assert_true(said("events/b: the subscription does not follow the stream"));
+    assert_int_equal(find_link("s", "events/a")->acked, 2);
+    assert_int_equal(find("s")->state.phase, SUBSCRIPTION_LEASED);
+    assert_int_equal(worker_acks(&w, SUBSCRIPTION_ACK, "events/a", 4, DONE), 200);
+    assert_string_equal(member(answer, "next_wake"), "false");
+}
+
 /* A worker that read what the service has not been told of yet is believed. */
 static void test_ack_ahead(void **state)
 {
@@ -527,6 +551,7 @@ int main(void)
         TEST(test_ack_order),
         TEST(test_fence),
         TEST(test_offsets),
+        TEST(test_ack_of_deleted),
         TEST(test_ack_ahead),
         TEST(test_heartbeat),
         TEST(test_append_during_wake),
