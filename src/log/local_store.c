@@ -408,10 +408,9 @@ static int compact(struct local_store *s)
                            .context = s};
     struct compaction_ids none = {0};
     bool short_of_space = share < COMPACT_ROUND_BYTES && crowded(s);
-    s->replaced = 0;
     /* Joining small extents takes space before it gives some. */
     int rc = compact_round(&k, short_of_space ? &none : &s->small, &s->compact_more);
-    s->packs_gone = work.packs_gone;
+    s->packs_gone += work.packs_gone;
     vitals_compacted(&s->vitals, work.moved_bytes, work.packs_gone, mono_us(s) - begun_us);
     if (rc == 0 && short_of_space) {
         s->compact_more = s->compact_more || s->replaced > 0; /* to unlink what they were in */
@@ -419,8 +418,11 @@ static int compact(struct local_store *s)
     return rc;
 }
 
+/* One round, or up to three where space must be made for it; what all of them did counts. */
 static int run_compaction(struct local_store *s)
 {
+    s->replaced = 0;
+    s->packs_gone = 0;
     int rc = compact(s);
     if (rc == ERR_NOSPC && space_give_reserve(&s->space)) {
         rc = compact(s);

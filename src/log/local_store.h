@@ -34,8 +34,8 @@ struct local_store {
     struct output_target target; /* what checkpoints and compactions write to */
     struct compaction_ids small; /* streams with new extents */
     bool compact_more;           /* the last round did not finish */
-    unsigned replaced;           /* extents, by the last round */
-    size_t packs_gone;           /* by the last round */
+    unsigned replaced;           /* extents, by the last run_compaction */
+    size_t packs_gone;           /* likewise */
     struct space space;
 
     /* Atomics. */

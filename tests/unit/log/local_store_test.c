@@ -271,6 +271,43 @@ static void test_crowded_spends_nothing(void **state)
     fixture_finish(&f);
 }
 
+/* A round that ran out of space after it had unlinked packs is done again with the reserve's: the
+ * packs were a gain all the same. */
+static void test_rounds_are_summed(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    assert_int_equal(open_store(&f), 0);
+    struct local_store *s = local_of(f.store);
+    for (unsigned k = 0; k < SLOTS; k++) {
+        assert_int_equal(create(&f, k), 0);
+        assert_int_equal(append(&f, k, 3000), 0);
+        assert_int_equal(commit(&f), 0);
+        if (k == 0) {
+            assert_int_equal(make_checkpoint(s), 0); /* a pack of its own */
+        }
+    }
+    assert_int_equal(make_checkpoint(s), 0);
+    for (unsigned k = 0; k < 3; k++) {
+        assert_int_equal(erase(&f, k), 0);
+    }
+    assert_int_equal(commit(&f), 0);
+    assert_int_equal(make_checkpoint(s), 0);
+    space_make_reserve(&s->space);
+    fakedisk_fail(f.disk, CALL_CREATE, 0, ERR_NOSPC, false);
+    assert_int_equal(run_compaction(s), 0);
+    assert_true(fakedisk_fault_hit(f.disk));
+    assert_int_equal(s->packs_gone, 1);
+    assert_int_equal(s->replaced, 1);
+    assert_int_equal(run_compaction(s), 0);
+    assert_int_equal(s->packs_gone, 1); /* what the extent was in */
+    assert_int_equal(s->replaced, 0);
+    assert_int_equal(run_compaction(s), 0);
+    assert_int_equal(s->packs_gone, 0);
+    fixture_finish(&f);
+}
+
 static int64_t room;   /* bytes free */
 static unsigned looks; /* how often somebody asked */
 
@@ -280,6 +317,62 @@ static int64_t counted_room(void *context, const char *path)
     (void)path;
     looks++;
     return room;
+}
+
+/* The log may grow while what then waits for a checkpoint fits beside it, counting what spares
+ * could give back; halves are compared, so that no sum is too large. */
+static void test_may_grow(void **state)
+{
+    static const struct {
+        int64_t room;
+        uint64_t file_bytes;
+        uint64_t spare_bytes;
+        uint64_t end; /* behind the checkpoint */
+        bool lacking;
+        bool may;
+    } cases[] = {
+        {10000, 4000, 0, 6000, false, true},
+        {9998, 4000, 0, 6000, false, false},
+        {10000, 4002, 0, 6000, false, false},
+        {10000, 4000, 0, 6002, false, false},
+        {6000, 4000, 4000, 6000, false, true},
+        {5998, 4000, 4000, 6000, false, false},
+        {2000, 0, 4000, 6000, false, true},
+        {0, 0, 0, 0, false, true},
+        {0, 0, 0, 2, false, false},
+        {10000, 4000, 0, 6000, true, false},
+        {INT64_MAX, UINT64_MAX / 4, UINT64_MAX / 4, UINT64_MAX / 4, false, true},
+        {ERR_IO, UINT64_MAX / 2, 0, UINT64_MAX / 2, false, true}, /* a disk that does not tell */
+    };
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    assert_int_equal(open_store(&f), 0);
+    struct local_store *s = local_of(f.store);
+    struct sys sys = *s->space.sys;
+    sys.free_bytes = counted_room;
+    s->space.sys = &sys;
+    s->checkpoint = 1000;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        room = cases[i].room;
+        s->space_lacking = cases[i].lacking;
+        s->space_short = false;
+        s->asked = false;
+        bool may = local_store_may_grow(s, cases[i].file_bytes, cases[i].spare_bytes,
+                                        s->checkpoint + cases[i].end);
+        if (may != cases[i].may || s->space_short == may || s->asked == may) {
+            fail_msg("case %zu: %d, short %d, asked %d", i, may, s->space_short, s->asked);
+        }
+    }
+    s->asked = false;
+    s->space_short = true;
+    room = 0;
+    assert_false(local_store_may_grow(s, 1000, 0, 2000));
+    assert_false(s->asked); /* once is enough */
+    room = MIB;
+    assert_true(local_store_may_grow(s, 1000, 0, 2000));
+    assert_false(s->space_short);
+    fixture_finish(&f);
 }
 
 /* The turns that the checkpoint thread and the log's thread take, one after the other, until the
@@ -517,6 +610,8 @@ int main(void)
         cmocka_unit_test(test_dead_packs_go_on_full_disk),
         cmocka_unit_test(test_stop_ends_reclaim),
         cmocka_unit_test(test_crowded_spends_nothing),
+        cmocka_unit_test(test_rounds_are_summed),
+        cmocka_unit_test(test_may_grow),
         cmocka_unit_test(test_little_room_is_quiet),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_trouble_is_told),
