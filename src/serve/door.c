@@ -20,6 +20,7 @@
 
 #define LINE_BYTES 64u
 #define TICK_MS    1000
+#define RETRY_MS   100 /* after running out of descriptors or memory */
 #define PLACE_STOP 0u
 #define PLACE_DOOR 1u
 #define PLACES     (2u + HOLDS_MAX)
@@ -39,6 +40,7 @@ struct door {
     int dir_fd;
     int listener;
     int stop;
+    uint64_t deaf_until_ms; /* it ran out of descriptors; till then nobody is let in */
     struct caller callers[HOLDS_MAX];
     pthread_t thread;
 };
@@ -146,9 +148,19 @@ static bool may_ask(int fd)
            (who.uid == 0 || who.uid == geteuid());
 }
 
+static bool out_of_means(int errno_value)
+{
+    return errno_value == EMFILE || errno_value == ENFILE || errno_value == ENOBUFS ||
+           errno_value == ENOMEM;
+}
+
 static void let_in(struct door *d)
 {
     int fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC);
+
+    if (fd < 0 && out_of_means(errno)) {
+        d->deaf_until_ms = now_ms() + RETRY_MS; /* poll would spin */
+    }
 
     for (unsigned i = 0; fd >= 0 && i < HOLDS_MAX && may_ask(fd); i++) {
         struct caller *c = &d->callers[i];
@@ -180,21 +192,30 @@ static void drop_silent(struct door *d)
     }
 }
 
+/* Sets what is to be waited for, and tells for how long: milliseconds, or -1. */
+static int set_places(const struct door *d, struct pollfd places[static PLACES])
+{
+    bool deaf = now_ms() < d->deaf_until_ms;
+    bool any = false;
+
+    places[PLACE_STOP] = (struct pollfd){.fd = d->stop, .events = POLLIN};
+    places[PLACE_DOOR] = (struct pollfd){.fd = deaf ? -1 : d->listener, .events = POLLIN};
+    for (unsigned i = 0; i < HOLDS_MAX; i++) {
+        places[2 + i] = (struct pollfd){.fd = d->callers[i].fd, .events = POLLIN};
+        any = any || d->callers[i].fd >= 0;
+    }
+    return deaf ? RETRY_MS : any ? TICK_MS : -1;
+}
+
 static void *door_main(void *context)
 {
     struct door *d = context;
     struct pollfd places[PLACES];
 
     for (;;) {
-        bool any = false;
+        int ms = set_places(d, places);
 
-        places[PLACE_STOP] = (struct pollfd){.fd = d->stop, .events = POLLIN};
-        places[PLACE_DOOR] = (struct pollfd){.fd = d->listener, .events = POLLIN};
-        for (unsigned i = 0; i < HOLDS_MAX; i++) {
-            places[2 + i] = (struct pollfd){.fd = d->callers[i].fd, .events = POLLIN};
-            any = any || d->callers[i].fd >= 0;
-        }
-        if (poll(places, PLACES, any ? TICK_MS : -1) < 0 && errno != EINTR) {
+        if (poll(places, PLACES, ms) < 0 && errno != EINTR) {
             return NULL;
         }
         if (places[PLACE_STOP].revents != 0) {

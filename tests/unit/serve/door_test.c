@@ -1,6 +1,8 @@
 /* The operator's door: what is asked and answered, and what ends a hold. */
 #include "serve/door.c"
 
+#include <sys/resource.h>
+
 #include "unit/stream/rig.h"
 
 struct scene {
@@ -150,6 +152,44 @@ static int knock(const char *dir)
     return fd;
 }
 
+/* Without a descriptor for who knocks the door is not watched for a while, or it would wake its
+ * thread again and again; then they are let in. */
+static void test_no_descriptors(void **state)
+{
+    (void)state;
+    struct scene s;
+    struct errmsg msg = {{0}};
+    struct pollfd places[PLACES];
+    struct rlimit before;
+    still(&s);
+    hang_up(&s.door->callers[0]);
+    s.door->dir_fd = open(s.rig.dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(open_door(s.door, &msg), 0);
+    assert_int_equal(set_places(s.door, places), -1);
+    assert_int_equal(places[PLACE_DOOR].fd, s.door->listener);
+    int peer = knock(s.rig.dir);
+    int next = dup(peer);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const struct rlimit none = {.rlim_cur = (rlim_t)next, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    let_in(s.door);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(s.door->callers[0].fd, -1);
+    assert_true(s.door->deaf_until_ms > 0);
+    s.door->deaf_until_ms = now_ms() + HOLD_MS_MAX; /* however slow this machine is */
+    assert_int_equal(set_places(s.door, places), RETRY_MS);
+    assert_int_equal(places[PLACE_DOOR].fd, -1);
+    s.door->deaf_until_ms = now_ms();
+    assert_int_equal(set_places(s.door, places), -1);
+    assert_int_equal(poll(places, PLACES, -1), 1);
+    assert_int_equal(places[PLACE_DOOR].revents, POLLIN);
+    let_in(s.door);
+    assert_true(s.door->callers[0].fd >= 0);
+    close(peer);
+    end_still(&s);
+}
+
 /* The real one, with its thread: as many as may, one more, and closing with holds open. */
 static void test_thread(void **state)
 {
@@ -191,9 +231,10 @@ static void test_thread(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words),   cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_endings), cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_time),    cmocka_unit_test(test_thread),
+        cmocka_unit_test(test_words),          cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_endings),        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_time),           cmocka_unit_test(test_thread),
+        cmocka_unit_test(test_no_descriptors),
     };
     return UNIT_RUN(tests);
 }
