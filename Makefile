@@ -35,6 +35,9 @@ endif
 ifneq ($(shell grep -rlsE '^\#include <curl/' src | head -n 1),)
 LDLIBS += -lcurl
 endif
+ifneq ($(shell grep -rlsE '^\#include <sqlite3' src | head -n 1),)
+LDLIBS += -lsqlite3 -lm
+endif
 ifneq ($(shell grep -rlsE '^\#include <jwt.h>' src | head -n 1),)
 LDLIBS += -ljwt
 endif

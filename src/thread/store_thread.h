@@ -3,6 +3,7 @@
 #ifndef ARBE_THREAD_STORE_THREAD_H
 #define ARBE_THREAD_STORE_THREAD_H
 
+#include "thread/status.h"
 #include "thread/store_house.h"
 
 enum thread_parent {
@@ -19,8 +20,8 @@ struct thread_record {
     struct slice name; /* or absent */
     int64_t pinned_ms; /* 0: not pinned */
     struct slice *tags;
-    size_t tag_count;            /* in byte order, each once, when handed out */
-    int status;                  /* an enum thread_status, see status.h */
+    size_t tag_count; /* in byte order, each once, when handed out */
+    enum thread_status status;
     struct slice environment_id; /* or absent */
     int64_t last_entry_ts;       /* 0: no entry yet */
     struct slice created_by;     /* or absent */
@@ -45,7 +46,7 @@ struct thread_access {
     char house_id[STORE_ID_BYTES];
     char primary_thread_id[STORE_ID_BYTES]; /* of the house */
     enum member_role role;                  /* ROLE_NONE: no member */
-    int status;                             /* an enum thread_status */
+    enum thread_status status;
 };
 
 /* ERR_NOTFOUND: not there, or deleted. */
@@ -57,8 +58,8 @@ struct thread_query {
     struct slice parent_id; /* absent: any */
     struct slice tag;       /* absent: any */
     bool with_status;       /* only those of `status` */
-    int status;             /* an enum thread_status */
-    bool pinned;            /* only pinned ones */
+    enum thread_status status;
+    bool pinned; /* only pinned ones */
 };
 
 /* Newest activity first: of the last entry, or of the creation where there is none. Cost of a page:
@@ -78,9 +79,9 @@ struct thread_change {
     int64_t pinned_ms; /* 0: not pinned; a thread that is pinned keeps its time */
     const struct slice *tags;
     size_t tag_count;
-    struct slice environment_id; /* absent: none */
-    int status_from;             /* the status that the caller judged the move by */
-    int status;                  /* and the one to come */
+    struct slice environment_id;    /* absent: none */
+    enum thread_status status_from; /* that the caller judged the move by */
+    enum thread_status status;      /* the one to come */
 };
 
 /* ERR_NOTFOUND. ERR_CONFLICT: the status is not `status_from` any more. ERR_INVALID: too many
@@ -91,8 +92,8 @@ int store_thread_update(struct thread_store *s, struct slice id, const struct th
 
 /* Moves the status if it is `from`; which moves are legal is status.h's. ERR_NOTFOUND.
  * ERR_CONFLICT: it is another by now. */
-int store_thread_status_move(struct thread_store *s, struct slice id, int from, int to,
-                             const struct outbox_item *items, size_t count,
+int store_thread_status_move(struct thread_store *s, struct slice id, enum thread_status from,
+                             enum thread_status to, const struct outbox_item *items, size_t count,
                              struct errmsg *msg) MUST_USE;
 
 /* Leaves a tombstone; the caller's items drop the stream. ERR_NOTFOUND. ERR_CONFLICT: the primary
@@ -126,8 +127,9 @@ struct recency_row {
     struct slice offset; /* behind it in the stream; opaque, in byte order */
 };
 
-/* Moves threads forward, never back: a row counts if (ts, offset) is above what is known. Threads
- * that are not there are passed over. */
+/* Moves threads forward, never back: ts and offset count each if it is above what is known (a clock
+ * may have been set back, and the offset still goes on). Threads that are not there are passed
+ * over. */
 int store_recency_write(struct thread_store *s, const struct recency_row *rows, size_t count,
                         struct errmsg *msg) MUST_USE;
 

@@ -4,10 +4,12 @@
 
 #include "thread/store.h"
 
-#define STORE_COST_USD_MAX 1e9 /* of one event; ERR_INVALID */
+/* Of one event; sums of them have room for more than anybody spends. */
+#define STORE_COST_USD_MAX 1e6
+#define STORE_TOKENS_MAX   1000000000000
 
-/* Absent texts are allowed for all but house_id and capability. Negative counts and costs, and
- * costs that are no number, are ERR_INVALID. */
+/* All texts but house_id and capability may be absent. Counts and costs that are negative, above
+ * those or no number are ERR_INVALID. */
 struct usage_record {
     struct slice house_id;
     struct slice agent_id;

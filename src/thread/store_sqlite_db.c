@@ -1,0 +1,332 @@
+/* Connections, statements, transactions.
+ *
+ * How SQLite fails. A write that finds no room, or that the disk refuses, ends the statement and
+ * often the whole transaction; the rest is rolled back here, so that nothing of it is left. The
+ * exception is the sync of a commit: the commit record may be on disk or not. SQLite goes on as if
+ * it were not and would write over it, but after a crash it may be found: ERR_UNKNOWN. */
+#include "thread/store_sqlite_db.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define BUSY_TIMEOUT_MS 10000 /* for other programs that look at the file */
+
+/* A prepared statement of a connection. */
+struct statement {
+    struct map_node node; /* on the connection's map */
+    const char *sql;      /* static */
+    sqlite3_stmt *stmt;   /* owned */
+};
+
+static int code_of_constraint(int rc)
+{
+    switch (rc) {
+    case SQLITE_CONSTRAINT_PRIMARYKEY:
+    case SQLITE_CONSTRAINT_UNIQUE:
+    case SQLITE_CONSTRAINT_ROWID:
+        return ERR_EXISTS;
+    case SQLITE_CONSTRAINT_FOREIGNKEY:
+        return ERR_NOTFOUND;
+    default:
+        return ERR_INVALID;
+    }
+}
+
+static int code_of_io(sqlite3 *handle, int rc)
+{
+    if (rc == SQLITE_IOERR_NOMEM) {
+        return ERR_NOMEM;
+    }
+    int number = handle ? sqlite3_system_errno(handle) : 0;
+    return number == EFBIG || err_from_errno(number) == ERR_NOSPC ? ERR_NOSPC : ERR_IO;
+}
+
+static int code_of(sqlite3 *handle, int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_NOMEM:
+        return ERR_NOMEM;
+    case SQLITE_FULL:
+        return ERR_NOSPC;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return ERR_BUSY;
+    case SQLITE_CORRUPT:
+        return ERR_CORRUPT;
+    case SQLITE_NOTADB:
+        return ERR_MISMATCH;
+    case SQLITE_TOOBIG:
+        return ERR_TOOBIG;
+    case SQLITE_CONSTRAINT:
+        return code_of_constraint(rc);
+    case SQLITE_IOERR:
+        return code_of_io(handle, rc);
+    default:
+        return ERR_IO;
+    }
+}
+
+int db_fail(sqlite3 *handle, int rc, struct errmsg *msg)
+{
+    const char *text = handle ? sqlite3_errmsg(handle) : sqlite3_errstr(rc);
+    int code = code_of(handle, rc);
+    if ((rc & 0xff) == SQLITE_CONSTRAINT && code == ERR_EXISTS) {
+        text = "a record with that id or secret is there already";
+    } else if ((rc & 0xff) == SQLITE_CONSTRAINT && code == ERR_NOTFOUND) {
+        text = "the record that this refers to is not there";
+    }
+    return err_set(msg, code, "app.db: %s", text);
+}
+
+static int setting(struct db *db, const char *sql, struct errmsg *msg)
+{
+    int rc = sqlite3_exec(db->handle, sql, NULL, NULL, NULL);
+    return rc ? db_fail(db->handle, rc, msg) : 0;
+}
+
+int db_open(struct db *db, const struct db_config *config, struct errmsg *msg)
+{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    *db = (struct db){0};
+    map_init(&db->statements);
+    list_init(&db->link);
+    int rc = sqlite3_open_v2(config->path, &db->handle, flags, NULL);
+    if (rc) {
+        int code = db_fail(db->handle, rc, msg);
+        db_close(db);
+        return code;
+    }
+    (void)sqlite3_busy_timeout(db->handle, BUSY_TIMEOUT_MS); /* cannot fail */
+    (void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    int code = setting(db, "PRAGMA foreign_keys = ON", msg);
+    code = code ? code : setting(db, "PRAGMA trusted_schema = OFF", msg);
+    code = code ? code : setting(db, "PRAGMA cell_size_check = ON", msg);
+    code = code ? code : setting(db, "PRAGMA temp_store = MEMORY", msg);
+    code = code ? code : setting(db, "PRAGMA cache_size = -8192", msg);
+    code = code ? code : setting(db, "PRAGMA journal_size_limit = 67108864", msg);
+    code = code
+               ? code
+               : setting(db,
+                         config->lazy ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL",
+                         msg);
+    if (code == 0 && !config->writes) {
+        code = setting(db, "PRAGMA query_only = ON", msg);
+    }
+    if (code) {
+        db_close(db);
+    }
+    return code;
+}
+
+static void statement_free(struct statement *statement)
+{
+    (void)sqlite3_finalize(statement->stmt); /* tells of the last failure again */
+    free(statement);
+}
+
+void db_close(struct db *db)
+{
+    struct map_node *next = NULL;
+    for (struct map_node *node = map_next(&db->statements, NULL); node; node = next) {
+        next = map_next(&db->statements, node);
+        map_remove(&db->statements, node);
+        statement_free(container_of(node, struct statement, node));
+    }
+    map_finish(&db->statements);
+    int rc = sqlite3_close(db->handle);
+    assert(rc == SQLITE_OK); /* every statement was finalized */
+    *db = (struct db){0};
+}
+
+static uint64_t hash_of(const char *sql)
+{
+    uint64_t address = (uint64_t)(uintptr_t)sql;
+    return slice_hash((struct slice){(const char *)&address, sizeof(address)}, 0);
+}
+
+static sqlite3_stmt *statement_find(const struct db *db, const char *sql, uint64_t hash)
+{
+    for (struct map_node *node = map_find(&db->statements, hash); node;
+         node = map_find_next(node)) {
+        struct statement *statement = container_of(node, struct statement, node);
+        if (statement->sql == sql) {
+            return statement->stmt;
+        }
+    }
+    return NULL;
+}
+
+static sqlite3_stmt *statement_get(struct txn *t, const char *sql)
+{
+    struct db *db = t->db;
+    uint64_t hash = hash_of(sql);
+    sqlite3_stmt *stmt = statement_find(db, sql, hash);
+    if (stmt) {
+        return stmt;
+    }
+    struct statement *statement = calloc(1, sizeof(*statement));
+    if (!statement) {
+        txn_refuse(t, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+        return NULL;
+    }
+    statement->sql = sql;
+    int rc = sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement->stmt,
+                                NULL);
+    if (rc) {
+        t->code = db_fail(db->handle, rc, t->msg);
+    } else if (map_insert(&db->statements, &statement->node, hash)) {
+        txn_refuse(t, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    }
+    if (t->code) {
+        statement_free(statement);
+        return NULL;
+    }
+    return statement->stmt;
+}
+
+static int bind(sqlite3_stmt *stmt, int at, const struct param *param)
+{
+    switch (param->kind) {
+    case PARAM_NUMBER:
+        return sqlite3_bind_int64(stmt, at, param->number);
+    case PARAM_TEXT:
+        return sqlite3_bind_text64(stmt, at, param->text.ptr, param->text.len, SQLITE_STATIC,
+                                   SQLITE_UTF8);
+    case PARAM_NULL:
+        break;
+    }
+    return sqlite3_bind_null(stmt, at);
+}
+
+sqlite3_stmt *txn_query(struct txn *t, const char *sql, const struct param *params, size_t count)
+{
+    sqlite3_stmt *stmt = t->code ? NULL : statement_get(t, sql);
+    if (!stmt) {
+        return NULL;
+    }
+    assert(count == (size_t)sqlite3_bind_parameter_count(stmt));
+    (void)sqlite3_reset(stmt); /* tells of the last run */
+    for (size_t i = 0; i < count; i++) {
+        int rc = bind(stmt, (int)i + 1, &params[i]);
+        if (rc) {
+            t->code = db_fail(t->db->handle, rc, t->msg);
+            return NULL;
+        }
+    }
+    return stmt;
+}
+
+bool txn_step(struct txn *t, sqlite3_stmt *query)
+{
+    if (!query || t->code) {
+        txn_stop(query);
+        return false;
+    }
+    int rc = sqlite3_step(query);
+    if (rc == SQLITE_ROW) {
+        return true;
+    }
+    if (rc != SQLITE_DONE) {
+        t->code = db_fail(t->db->handle, rc, t->msg);
+    }
+    txn_stop(query);
+    return false;
+}
+
+void txn_stop(sqlite3_stmt *query)
+{
+    (void)sqlite3_reset(query); /* tells of the last run */
+}
+
+int64_t txn_run(struct txn *t, const char *sql, const struct param *params, size_t count)
+{
+    sqlite3_stmt *stmt = txn_query(t, sql, params, count);
+    while (txn_step(t, stmt)) {
+    }
+    return t->code ? 0 : sqlite3_changes64(t->db->handle);
+}
+
+bool txn_any(struct txn *t, const char *sql, const struct param *params, size_t count)
+{
+    sqlite3_stmt *stmt = txn_query(t, sql, params, count);
+    bool any = txn_step(t, stmt);
+    txn_stop(stmt);
+    return any;
+}
+
+struct slice txn_text(struct txn *t, sqlite3_stmt *query, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(query, column);
+    size_t len = (size_t)sqlite3_column_bytes(query, column);
+    if (!text && sqlite3_column_type(query, column) == SQLITE_NULL) {
+        return (struct slice){0};
+    }
+    char *copy = text ? arena_try_copy(t->arena, (struct slice){text, len}) : NULL;
+    if (!copy) {
+        txn_refuse(t, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+        return (struct slice){0};
+    }
+    return (struct slice){copy, len};
+}
+
+void *txn_array(struct txn *t, size_t count, size_t size)
+{
+    void *array = t->code ? NULL : arena_try_alloc(t->arena, (count ? count : 1) * size);
+    if (!array) {
+        txn_refuse(t, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    }
+    return array;
+}
+
+void txn_refuse(struct txn *t, int code, const char *format, ...)
+{
+    char text[sizeof(t->msg->text)];
+    va_list args;
+    if (t->code) {
+        return;
+    }
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args); /* a sentence may be cut */
+    va_end(args);
+    t->code = err_set(t->msg, code, "%s", text);
+}
+
+static const char begin_read[] = "BEGIN";
+static const char begin_write[] = "BEGIN IMMEDIATE";
+static const char commit[] = "COMMIT";
+
+void txn_begin(struct txn *t, struct db *db, bool writes, struct arena *arena, struct errmsg *msg)
+{
+    *t = (struct txn){.db = db, .writes = writes, .arena = arena, .msg = msg};
+    (void)txn_run(t, writes ? begin_write : begin_read, NULL, 0); /* a failure sticks */
+}
+
+/* A query whose rows were not all read would keep its moment alive. */
+static void stop_all(sqlite3 *handle)
+{
+    for (sqlite3_stmt *stmt = sqlite3_next_stmt(handle, NULL); stmt;
+         stmt = sqlite3_next_stmt(handle, stmt)) {
+        if (sqlite3_stmt_busy(stmt)) {
+            txn_stop(stmt);
+        }
+    }
+}
+
+int txn_finish(struct txn *t)
+{
+    sqlite3 *handle = t->db->handle;
+    stop_all(handle);
+    if (t->code == 0) {
+        (void)txn_run(t, commit, NULL, 0); /* a failure sticks */
+        if (t->code && sqlite3_extended_errcode(handle) == SQLITE_IOERR_FSYNC) {
+            t->code = ERR_UNKNOWN;
+        }
+    }
+    if (!sqlite3_get_autocommit(handle)) {
+        (void)sqlite3_exec(handle, "ROLLBACK", NULL, NULL, NULL); /* nothing better can be done */
+    }
+    return t->code;
+}
