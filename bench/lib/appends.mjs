@@ -16,8 +16,19 @@ async function streamsMake(server) {
     client.close();
 }
 
-// One turn of one server, with a new data directory; `prepare` is called with it first.
-export async function turn(servers, name, connections, seconds, prepare = async () => {}) {
+async function measure(server, load, seconds, over) {
+    try {
+        await wrk(server, server.url, { ...load, seconds: WARM_UP_S });
+        return await wrk(server, server.url, { ...load, seconds });
+    } finally {
+        over.abort();
+    }
+}
+
+// One turn of one server, with a new data directory; `prepare` is called with it first, and `beside`
+// runs along with the load until its signal says that it is over.
+export async function turn(servers, name, connections, seconds,
+    { prepare = async () => {}, beside = async () => {} } = {}) {
     const server = await servers[name]();
     try {
         if (name !== 'nginx') {
@@ -25,8 +36,10 @@ export async function turn(servers, name, connections, seconds, prepare = async 
         }
         await prepare(server);
         const load = { connections, script: 'append.lua', args: [PATH, STREAMS, BODY_BYTES] };
-        await wrk(server, server.url, { ...load, seconds: WARM_UP_S });
-        return await wrk(server, server.url, { ...load, seconds });
+        const over = new AbortController();
+        const [result] = await Promise.all([measure(server, load, seconds, over),
+            beside(server, over.signal)]);
+        return result;
     } finally {
         await servers.finish(server);
     }

@@ -19,7 +19,7 @@ and how they compare. Sections:
   d  memory of idle SSE        2,000 and 10,000 subscribers
   e  idle streams              20,000 streams: memory, descriptors, restart after kill -9
   f  descriptors               500 connections
-  g  subscriptions             appends that none of 10,000 subscriptions matches
+  g  subscriptions             appends that none of 10,000 matches, alone and beside churn
 
   --quick             2 seconds a measurement and one round: a look, not a result
   --seconds N         length of one measurement (10)
