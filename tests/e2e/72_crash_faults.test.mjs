@@ -279,6 +279,38 @@ describe('K7, A4: failed writes and syncs', { timeout: 300_000 }, () => {
         });
     });
 
+    test('K13: a last checkpoint that never ends is left out: exit code 0, and nothing is lost', async () => {
+        await withFaults(['--checkpoint-interval', '1h'], async (server, faults) => {
+            const stream = await made(server, TEXT, 'x');
+            await stream.append('y');
+            faults.set('sync packs hold');
+            server.expectGone();
+            assert.deepEqual(await server.kill('SIGTERM'), { code: 0, signal: null }, server.tail());
+            assert.equal(faults.hitCount(), 1, 'the checkpoint was under way');
+            assert.match(server.log, /the last checkpoint took too long and was left out/);
+            faults.clear();
+            await server.start();
+            assert.equal((await stream.get()).text, 'xy');
+        });
+    });
+
+    test('K13: a request that is never answered ends it with exit code 1', async () => {
+        await withFaults(['--checkpoint-interval', '1h'], async (server, faults) => {
+            const stream = await made(server, TEXT, 'x');
+            faults.set('sync wal hold');
+            const raw = await fire(stream, [], 'y');
+            await faults.hit();
+            server.expectGone();
+            assert.deepEqual(await server.kill('SIGTERM'), { code: 1, signal: null }, server.tail());
+            assert.match(server.log, /draining took too long; giving up/);
+            assert.equal((await raw.endOfConnection()).extra, '');
+            raw.destroy();
+            faults.clear();
+            await server.start();
+            assert.match((await stream.get()).text, /^xy?$/);
+        });
+    });
+
     test('A4, K17: no room for a new log file: 507 or 503, then all is well again', async () => {
         await withFaults(['--wal-segment', '64KiB', '--checkpoint-bytes', '128KiB'], async (server, faults) => {
             const stream = await made(server, OCTETS);
