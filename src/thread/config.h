@@ -18,7 +18,7 @@
 
 /* Appends the resolved object: defaults, house, thread, and on `dispatch` what perAgent has of
  * `agent_id` (empty: of nobody), last. An empty patch is as {}. -1: a patch is not what
- * config_check_bounds takes, or INTERNAL when memory ran out. */
+ * config_check_patch takes in size and form, or INTERNAL when memory ran out. */
 int config_resolve(struct slice house_patch, struct slice thread_patch, struct slice agent_id,
                    struct buf *out, struct api_error *ret_error) MUST_USE;
 
