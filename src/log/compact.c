@@ -431,15 +431,21 @@ static int rewrite_packs(const struct compaction *k, const struct pack_list *pac
     struct round r;
     round_init(&r, k);
     uint64_t limit = small_pack_limit(packs, k->bytes_max);
+    size_t gains = 0; /* a mostly dead pack is one, and each small one but the first */
+    bool joining = false;
     int rc = 0;
     for (size_t i = 0; i < packs->count && r.left > 0 && rc == 0; i++) {
         const struct pack_info *p = &packs->items[i];
         if (p->live > 0 && (mostly_dead(p) || p->total < limit)) {
+            size_t moved = r.moved.count;
             rc = move_pack(&r, p->id);
+            bool any = r.moved.count > moved;
+            gains += any && (mostly_dead(p) || joining);
+            joining = joining || any;
         }
     }
     *ret_more = r.left == 0;
-    if (rc) {
+    if (rc || gains == 0) { /* one alone, where the others are damaged, would be moved for ever */
         round_finish(&r, false);
         return rc;
     }

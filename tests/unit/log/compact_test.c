@@ -310,6 +310,31 @@ static void test_damage(void **state)
     finish(&f);
 }
 
+/* Small packs that cannot be moved are no reason to move the one that can, again and again. */
+static void test_damaged_packs(void **state)
+{
+    (void)state;
+    struct fixture f;
+    bool more = true;
+    init(&f);
+    for (stream_id id = 1; id <= PACKS_IN_TIER + 3; id++) {
+        char path[64];
+        add_pack(&f, id, false, 0, 1, 1000);
+        (void)snprintf(path, sizeof(path), DIR_PATH "/pack-%016llx", (unsigned long long)id);
+        assert_true(id > PACKS_IN_TIER + 1 || fakedisk_poke(f.base.disk, path, 200, "\xff\xff", 2));
+    }
+    assert_int_equal(run(&f, &more), 0); /* joins the two that are good */
+    assert_int_equal(f.replaced, 2);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(run(&f, &more), 0);
+        assert_false(more);
+    }
+    assert_int_equal(f.replaced, 2);
+    assert_int_equal(f.work.packs_gone, 2);
+    assert_int_equal(count_packs(&f), PACKS_IN_TIER + 2);
+    finish(&f);
+}
+
 /* Whichever call fails, the round leaves everything readable and the next one does the work. */
 static void test_fault_in_any_call(void **state)
 {
@@ -352,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_small_packs),
         cmocka_unit_test(test_short_rounds),
         cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_damaged_packs),
         cmocka_unit_test(test_fault_in_any_call),
     };
     return UNIT_RUN(tests);
