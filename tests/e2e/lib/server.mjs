@@ -26,8 +26,8 @@ export function tempDir() {
 }
 
 // Runs the program to its end and gives { code, signal, stdout, stderr }.
-export async function run(args, { env = {}, uid, gid, timeout = DEADLINE_MS } = {}) {
-    const child = spawn(BIN, args, {
+export async function run(args, { env = {}, uid, gid, timeout = DEADLINE_MS, program = BIN } = {}) {
+    const child = spawn(program, args, {
         stdio: ['ignore', 'pipe', 'pipe'], env: cleanEnv(env), uid, gid,
     });
     alive.add(child);
