@@ -76,11 +76,16 @@ static uint64_t bytes_waiting(struct local_store *s)
     return __atomic_load_n(&s->memory_next, __ATOMIC_ACQUIRE) - checkpoint;
 }
 
+/* Whether checkpoints find no space. */
+static bool lacking(struct local_store *s)
+{
+    return __atomic_load_n(&s->space_lacking, __ATOMIC_ACQUIRE);
+}
+
 /* Whether the disk is full as far as the log is concerned. */
 static bool crowded(struct local_store *s)
 {
-    return __atomic_load_n(&s->space_short, __ATOMIC_ACQUIRE) ||
-           __atomic_load_n(&s->space_lacking, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&s->space_short, __ATOMIC_ACQUIRE) || lacking(s);
 }
 
 static void wake(struct local_store *s)
@@ -123,8 +128,8 @@ bool local_store_may_grow(void *context, uint64_t file_bytes, uint64_t spare_byt
 {
     struct local_store *s = context;
     uint64_t waiting = end - __atomic_load_n(&s->checkpoint, __ATOMIC_ACQUIRE);
-    bool lacking = __atomic_load_n(&s->space_lacking, __ATOMIC_ACQUIRE);
-    if (!lacking && space_free(&s->space) / 2 + spare_bytes / 2 >= file_bytes / 2 + waiting / 2) {
+    if (!lacking(s) &&
+        space_free(&s->space) / 2 + spare_bytes / 2 >= file_bytes / 2 + waiting / 2) {
         __atomic_store_n(&s->space_short, false, __ATOMIC_RELEASE);
         return true;
     }
@@ -407,8 +412,9 @@ static int compact(struct local_store *s)
                            .replaced = on_replaced,
                            .context = s};
     struct compaction_ids none = {0};
-    bool short_of_space = share < COMPACT_ROUND_BYTES && crowded(s);
-    /* Joining small extents takes space before it gives some. */
+    bool short_of_space = share < COMPACT_ROUND_BYTES && lacking(s);
+    /* Joining small extents takes space before it gives some. Where only the log's next file finds
+     * none it goes on: a disk may stay so for long, with a checkpoint every second. */
     int rc = compact_round(&k, short_of_space ? &none : &s->small, &s->compact_more);
     s->packs_gone += work.packs_gone;
     vitals_compacted(&s->vitals, work.moved_bytes, work.packs_gone, mono_us(s) - begun_us);
@@ -434,7 +440,7 @@ static int run_compaction(struct local_store *s)
     vitals_count(&s->vitals, s->catalog);
     if (rc) {
         s->compact_more = false;
-    } else if (!s->compact_more && !crowded(s)) {
+    } else if (!s->compact_more && !lacking(s)) {
         space_make_reserve(&s->space);
     }
     return rc;

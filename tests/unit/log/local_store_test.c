@@ -239,6 +239,33 @@ static void test_stop_ends_reclaim(void **state)
     fixture_finish(&f);
 }
 
+/* A stream with more small extents than may stand in a row, in few packs. */
+static void make_small_extents(struct fixture *f)
+{
+    assert_int_equal(create(f, 0), 0);
+    for (unsigned i = 0; i <= STREAM_EXTENTS_SMALL_MAX; i += 2) { /* two extents each */
+        assert_int_equal(append(f, 0, RANGE_MAX + 1), 0);
+        assert_int_equal(commit(f), 0);
+        assert_int_equal(make_checkpoint(local_of(f->store)), 0);
+    }
+}
+
+/* A log that was refused a file does not keep small extents from being joined: it may be refused
+ * for long, and each second makes some. */
+static void test_refused_log_lets_join(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    assert_int_equal(open_store(&f), 0);
+    make_small_extents(&f);
+    fakedisk_set_capacity(f.disk, fakedisk_used(f.disk) + 64 * MIB);
+    local_of(f.store)->space_short = true;
+    assert_int_equal(run_compaction(local_of(f.store)), 0);
+    assert_int_equal(f.replaced, 1);
+    fixture_finish(&f);
+}
+
 /* A checkpoint that finds no space spends none on joining small extents, nor on a reserve. */
 static void test_crowded_spends_nothing(void **state)
 {
@@ -248,12 +275,7 @@ static void test_crowded_spends_nothing(void **state)
     fixture_init(&f, 1);
     assert_int_equal(open_store(&f), 0);
     struct local_store *s = local_of(f.store);
-    assert_int_equal(create(&f, 0), 0);
-    for (unsigned i = 0; i <= STREAM_EXTENTS_SMALL_MAX; i += 2) { /* two extents each */
-        assert_int_equal(append(&f, 0, RANGE_MAX + 1), 0);
-        assert_int_equal(commit(&f), 0);
-        assert_int_equal(make_checkpoint(s), 0);
-    }
+    make_small_extents(&f);
     (void)wal_drop_spares(s->wal);
     (void)space_give_reserve(&s->space); /* whether or not there is one */
     assert_int_equal(append(&f, 0, 100), 0);
@@ -609,6 +631,7 @@ int main(void)
         cmocka_unit_test(test_dead_packs_go),
         cmocka_unit_test(test_dead_packs_go_on_full_disk),
         cmocka_unit_test(test_stop_ends_reclaim),
+        cmocka_unit_test(test_refused_log_lets_join),
         cmocka_unit_test(test_crowded_spends_nothing),
         cmocka_unit_test(test_rounds_are_summed),
         cmocka_unit_test(test_may_grow),
