@@ -30,7 +30,7 @@ static const char house_tombstone[] =
     "UPDATE houses SET deleted_at = ?2 WHERE id = ?1 AND deleted_at IS NULL";
 static const char house_drop_streams[] =
     "INSERT INTO outbox (kind, thread_id) SELECT 'drop', id FROM threads"
-    " WHERE house_id = ?1 AND deleted_at IS NULL ORDER BY id";
+    " WHERE house_id = ?1 AND deleted_at IS NULL";
 static const char house_drop_threads[] =
     "UPDATE threads SET deleted_at = ?2 WHERE house_id = ?1 AND deleted_at IS NULL";
 static const char house_drop_tags[] = "DELETE FROM thread_tags WHERE house_id = ?1";

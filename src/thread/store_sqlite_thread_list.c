@@ -15,7 +15,7 @@
 /* ?1 house, ?2 and ?3 the cursor, ?4 parent, ?5 status, ?6 tag, ?7 pinned, ?8 rows. A filter that
  * is NULL holds for all. */
 #define HEAD "SELECT " THREAD_COLUMNS " FROM threads t INDEXED BY "
-#define HOUSE                                         \
+#define IN_HOUSE                                      \
     " WHERE t.deleted_at IS NULL AND t.house_id = ?1" \
     " AND (t.activity_at, t.id) < (?2, ?3)"
 #define PARENT " AND (?4 IS NULL OR t.parent_id = ?4)"
@@ -26,13 +26,13 @@
 #define PINNED " AND (?7 = 0 OR t.pinned_at IS NOT NULL)"
 #define ORDER  " ORDER BY t.activity_at DESC, t.id DESC LIMIT ?8"
 
-static const char list_all[] = HEAD "threads_by_activity" HOUSE PARENT STATUS TAG PINNED ORDER;
-static const char list_parent[] = HEAD "threads_by_parent" HOUSE
+static const char list_all[] = HEAD "threads_by_activity" IN_HOUSE PARENT STATUS TAG PINNED ORDER;
+static const char list_parent[] = HEAD "threads_by_parent" IN_HOUSE
                                        " AND t.parent_id = ?4" STATUS TAG PINNED ORDER;
-static const char list_status[] = HEAD "threads_by_status" HOUSE
+static const char list_status[] = HEAD "threads_by_status" IN_HOUSE
                                        " AND t.status = ?5" PARENT TAG PINNED ORDER;
 static const char list_pinned[] = HEAD
-    "threads_pinned" HOUSE " AND t.pinned_at IS NOT NULL" PARENT STATUS TAG PINNED ORDER;
+    "threads_pinned" IN_HOUSE " AND t.pinned_at IS NOT NULL" PARENT STATUS TAG PINNED ORDER;
 static const char list_tag[] =
     "SELECT " THREAD_COLUMNS " FROM thread_tags g INDEXED BY tags_by_activity"
     " CROSS JOIN threads t ON t.id = g.thread_id"

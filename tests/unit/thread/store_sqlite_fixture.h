@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "unit/thread/store_rig.h"
+#include "unit/thread/store_sqlite_plans.h"
 
 struct sqlite_fixture {
     char dir[64];
@@ -64,9 +65,14 @@ static inline void rig_reopen(struct store_rig *rig)
     fixture_open(rig);
 }
 
+/* Whatever a test ran found its rows by an index. */
 static inline int rig_close(void **state)
 {
     struct store_rig *rig = *state;
+    (void)plans_check(rig->store->writer.handle);
+    for (unsigned i = 0; i < rig->store->reader_count; i++) {
+        (void)plans_check(rig->store->readers[i].handle);
+    }
     store_close(rig->store);
     arena_finish(&rig->arena);
     fixture_finish(rig->back_end);
