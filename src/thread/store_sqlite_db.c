@@ -35,16 +35,18 @@ static int code_of_constraint(int rc)
     }
 }
 
-static int code_of_io(sqlite3 *handle, int rc)
+static int code_of_io(sqlite3 *handle, int rc, int last)
 {
     if (rc == SQLITE_IOERR_NOMEM) {
         return ERR_NOMEM;
     }
     int number = handle ? sqlite3_system_errno(handle) : 0;
+    number = number ? number : last; /* of a commit SQLite keeps none */
     return number == EFBIG || err_from_errno(number) == ERR_NOSPC ? ERR_NOSPC : ERR_IO;
 }
 
-static int code_of(sqlite3 *handle, int rc)
+/* `last` is errno as SQLite left it. */
+static int code_of(sqlite3 *handle, int rc, int last)
 {
     switch (rc & 0xff) {
     case SQLITE_NOMEM:
@@ -63,7 +65,7 @@ static int code_of(sqlite3 *handle, int rc)
     case SQLITE_CONSTRAINT:
         return code_of_constraint(rc);
     case SQLITE_IOERR:
-        return code_of_io(handle, rc);
+        return code_of_io(handle, rc, last);
     default:
         return ERR_IO;
     }
@@ -71,8 +73,9 @@ static int code_of(sqlite3 *handle, int rc)
 
 int db_fail(sqlite3 *handle, int rc, struct errmsg *msg)
 {
+    int last = errno;
     const char *text = handle ? sqlite3_errmsg(handle) : sqlite3_errstr(rc);
-    int code = code_of(handle, rc);
+    int code = code_of(handle, rc, last);
     if ((rc & 0xff) == SQLITE_CONSTRAINT && code == ERR_EXISTS) {
         text = "a record with that id or secret is there already";
     } else if ((rc & 0xff) == SQLITE_CONSTRAINT && code == ERR_NOTFOUND) {

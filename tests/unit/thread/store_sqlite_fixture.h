@@ -62,16 +62,24 @@ static inline int rig_open(void **state)
 static inline void rig_reopen(struct store_rig *rig)
 {
     store_close(rig->store);
+    rig->store = NULL;
     fixture_open(rig);
+}
+
+static inline void check_plans(const struct thread_store *s)
+{
+    (void)plans_check(s->writer.handle);
+    for (unsigned i = 0; i < s->reader_count; i++) {
+        (void)plans_check(s->readers[i].handle);
+    }
 }
 
 /* Whatever a test ran found its rows by an index. */
 static inline int rig_close(void **state)
 {
     struct store_rig *rig = *state;
-    (void)plans_check(rig->store->writer.handle);
-    for (unsigned i = 0; i < rig->store->reader_count; i++) {
-        (void)plans_check(rig->store->readers[i].handle);
+    if (rig->store) {
+        check_plans(rig->store);
     }
     store_close(rig->store);
     arena_finish(&rig->arena);
