@@ -1,16 +1,12 @@
 /* arbe stream: the table of its commands, and how each is called. */
 #include "cli/command.h"
+#include "cli/group.h"
 #include "cli/interrupt.h"
 #include "cli/stream_call.h"
 
 #include "base/limits.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/types.h>
-
 #define OPERANDS_MAX 1024 /* of delete */
-#define FLAGS_MAX    32u  /* of one command, with those of all */
 
 #define AT(field) offsetof(struct stream_settings, field)
 
@@ -127,188 +123,96 @@ static const struct flag bench_flags[] = {
     {"keep", NULL, NULL, "leave the streams there, for an hour", NULL, FLAG_SWITCH, AT(keep), 0, 0},
 };
 
-struct row {
-    const char *name;
-    const char *operands; /* as the help shows them */
-    int operands_min;
-    int operands_max;
-    int (*run)(struct stream_call *call);
-    const struct flag *flags;
-    size_t flag_count;
-    const char *line; /* of the list of all */
-    const char *text; /* of its own help */
-};
-
 #define FLAGS(table) table, ARRAY_COUNT(table)
+#define RUN(function)      \
+    {                      \
+        .stream = function \
+    }
 
-static const struct row rows[] = {
-    {"create", "STREAM", 1, 1, stream_call_create, FLAGS(create_flags), "make a stream",
+static const struct group_row rows[] = {
+    {"create", "STREAM", 1, 1, "which stream?", RUN(stream_call_create), FLAGS(create_flags),
+     "make a stream",
      "Makes a stream. One that is there with the same configuration is left as it is.\n"},
-    {"append", "STREAM [DATA]", 1, 2, stream_call_append, FLAGS(append_flags),
+    {"append", "STREAM [DATA]", 1, 2, "which stream?", RUN(stream_call_append), FLAGS(append_flags),
      "add to a stream: a word, stdin, or each line of it",
      "Appends DATA, or all of stdin, as one message. To a JSON stream an array is as many\n"
      "messages as it has elements. Lines go in batches, and each is stored exactly once although\n"
      "the server goes away meanwhile; streams that are not JSON keep the line ends.\n"},
-    {"read", "STREAM", 1, 1, stream_call_read, FLAGS(read_flags), "print what a stream holds",
+    {"read", "STREAM", 1, 1, "which stream?", RUN(stream_call_read), FLAGS(read_flags),
+     "print what a stream holds",
      "Prints what there is, to the tail. JSON streams give one message a line.\n"},
-    {"tail", "STREAM", 1, 1, stream_call_tail, FLAGS(tail_flags), "print what comes from now on",
+    {"tail", "STREAM", 1, 1, "which stream?", RUN(stream_call_tail), FLAGS(tail_flags),
+     "print what comes from now on",
      "Prints what is appended from now on, as it comes, through all breaks of the connection,\n"
      "until the stream is closed or Ctrl-C.\n"},
-    {"follow", "STREAM", 1, 1, stream_call_follow, FLAGS(follow_flags),
+    {"follow", "STREAM", 1, 1, "which stream?", RUN(stream_call_follow), FLAGS(follow_flags),
      "print what there is, and then what comes",
      "Prints what there is and then what is appended, as it comes, through all breaks of the\n"
      "connection, until the stream is closed or Ctrl-C.\n"},
-    {"head", "STREAM", 1, 1, stream_call_head, NULL, 0, "tell type, tail and state of a stream",
+    {"head", "STREAM", 1, 1, "which stream?", RUN(stream_call_head), NULL, 0,
+     "tell type, tail and state of a stream",
      "Tells what is known of a stream without reading it.\n"},
-    {"close", "STREAM", 1, 1, stream_call_finish, NULL, 0, "end a stream: it takes no more",
+    {"close", "STREAM", 1, 1, "which stream?", RUN(stream_call_finish), NULL, 0,
+     "end a stream: it takes no more",
      "Ends a stream: it takes no more, and its readers are told. Closing again is fine.\n"},
-    {"delete", "STREAM...", 1, OPERANDS_MAX, stream_call_delete, NULL, 0, "remove streams",
+    {"delete", "STREAM...", 1, OPERANDS_MAX, "which stream?", RUN(stream_call_delete), NULL, 0,
+     "remove streams",
      "Removes streams with all they hold. Goes on after one that cannot be removed.\n"},
-    {"fork", "SOURCE STREAM", 2, 2, stream_call_fork, FLAGS(fork_flags),
-     "make a stream that begins as another one",
+    {"fork", "SOURCE STREAM", 2, 2, "two streams are needed", RUN(stream_call_fork),
+     FLAGS(fork_flags), "make a stream that begins as another one",
      "Makes a stream that has what SOURCE has up to an offset, and then goes its own way.\n"},
-    {"list", "[PREFIX]", 0, 1, stream_call_list, FLAGS(list_flags), "list streams",
+    {"list", "[PREFIX]", 0, 1, NULL, RUN(stream_call_list), FLAGS(list_flags), "list streams",
      "Lists the streams whose names begin with PREFIX, in order, where the server offers that.\n"},
-    {"copy", "SOURCE STREAM", 2, 2, stream_call_copy, FLAGS(copy_flags),
-     "bring a stream to another place or server",
+    {"copy", "SOURCE STREAM", 2, 2, "two streams are needed", RUN(stream_call_copy),
+     FLAGS(copy_flags), "bring a stream to another place or server",
      "Copies a stream, each byte or message exactly once, and closes the copy when the source is\n"
      "closed. Repeat a copy that was interrupted: it compares, and goes on where it ended.\n"
      "Expiry is not copied.\n"},
-    {"bench", "[PREFIX]", 0, 1, stream_call_bench, FLAGS(bench_flags),
+    {"bench", "[PREFIX]", 0, 1, NULL, RUN(stream_call_bench), FLAGS(bench_flags),
      "measure what the server can do from here",
      "Measures appends, a producer, and the way to a reader, on streams of its own below PREFIX\n"
      "(arbe-bench), which it deletes.\n"},
 };
 
-static void print_help(void)
-{
-    (void)printf(
-        "Usage: arbe stream COMMAND [FLAG...] STREAM...\n\n"
-        "Works with the streams of a server. A STREAM is a name, such as events/2026, or a "
-        "whole URL.\n\nCommands:\n");
-    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
-        char left[40];
-
-        (void)snprintf(left, sizeof(left), "%s %s", rows[i].name, rows[i].operands);
-        (void)printf("  arbe stream %-20s %s\n", left, rows[i].line);
-    }
-    (void)printf("\nOf every command:\n");
-    flags_print_help(shared_flags, ARRAY_COUNT(shared_flags), stdout);
-    (void)printf(
-        "\nThe server is that of --url, --profile, ARBE_URL, ARBE_PROFILE, the profile "
-        "\"default\",\n"
-        "or " SITE_URL_DEFAULT ". ~/.config/arbe/profiles has a section for each:\n"
-        "[NAME], then lines of url = URL, secret-file = FILE, ca-file = FILE.\n\n"
-        "Exit codes: 0 good, 1 it could not be done, 2 wrong usage, 3 no such stream, 4 conflict,\n"
-        "5 the stream is closed, 6 not allowed, 7 no answer: later perhaps, 130 Ctrl-C.\n");
-}
-
-static void print_row_help(const struct row *row)
-{
-    (void)printf("Usage: arbe stream %s [FLAG...] %s\n\n%s\n", row->name, row->operands, row->text);
-    flags_print_help(row->flags, row->flag_count, stdout);
-    flags_print_help(shared_flags, ARRAY_COUNT(shared_flags), stdout);
-}
-
-static int end_help(void)
-{
-    return fflush(stdout) == 0 && !ferror(stdout) ? COMMAND_GOOD : COMMAND_FAILED;
-}
-
-static bool wants_help(int argc, char **argv)
-{
-    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A word with a dash that is no flag: "-" and numbers are data. */
-static bool is_short_flag(const char *word)
-{
-    return word[0] == '-' && word[1] != '\0' && strchr("0123456789.", word[1]) == NULL;
-}
-
-/* Takes what follows the command: flags anywhere, until "--". Operands move to the front. */
-static int parse(const struct row *row, int argc, char **argv, struct stream_call *call)
-{
-    struct flag flags[FLAGS_MAX];
-    struct flag_table table = {flags, row->flag_count + ARRAY_COUNT(shared_flags), &call->set,
-                               NULL};
-    struct errmsg msg = {{0}};
-    bool only_operands = false;
-    int code;
-
-    if (row->flag_count > 0) {
-        memcpy(flags, row->flags, row->flag_count * sizeof(flags[0]));
-    }
-    memcpy(flags + row->flag_count, shared_flags, sizeof(shared_flags));
-    call->operands = argv;
-    call->set.retries = UINT64_MAX;
-    code = flags_set_defaults(&table, &msg);
-    for (int i = 0; code == 0 && i < argc;) {
-        int used = 1;
-
-        if (!only_operands && strcmp(argv[i], "--") == 0) {
-            only_operands = true;
-        } else if (!only_operands && strncmp(argv[i], "--", 2) == 0) {
-            code = flags_take_argument(&table, argc - i, argv + i, &used, &msg);
-        } else if (!only_operands && is_short_flag(argv[i])) {
-            code = err_set(&msg, ERR_INVALID,
-                           "there is no flag %.40s; words after -- are taken as "
-                           "they are",
-                           argv[i]);
-        } else if (call->operand_count == row->operands_max) {
-            code = err_set(&msg, ERR_INVALID, "one word too many: \"%.40s\"", argv[i]);
-        } else {
-            call->operands[call->operand_count++] = argv[i];
-        }
-        i += used;
-    }
-    if (code == 0 && call->operand_count < row->operands_min) {
-        code = err_set(&msg, ERR_INVALID, "%s; usage: arbe stream %s [FLAG...] %s",
-                       call->operand_count == 0 ? "which stream?" : "two streams are needed",
-                       row->name, row->operands);
-    }
-    return code == 0 ? 0 : stream_call_usage(call, "%s", msg.text);
-}
-
-static int run(const struct row *row, int argc, char **argv)
-{
-    struct stream_call call = {.name = row->name};
-    int code;
-
-    if (wants_help(argc, argv)) {
-        print_row_help(row);
-        return end_help();
-    }
-    code = parse(row, argc, argv, &call);
-    if (code != 0) {
-        return code;
-    }
-    interrupt_begin();
-    out_init(&call.out);
-    code = row->run(&call);
-    return out_finish(&call.out) || code != 0 ? code : COMMAND_FAILED;
-}
+static const struct group group = {
+    .name = "stream",
+    .operands = "STREAM...",
+    .about = "Works with the streams of a server. A STREAM is a name, such as events/2026, or a "
+             "whole URL.\n",
+    .end = "The server is that of --url, --profile, ARBE_URL, ARBE_PROFILE, the profile "
+           "\"default\",\n"
+           "or " SITE_URL_DEFAULT ". ~/.config/arbe/profiles has a section for each:\n"
+           "[NAME], then lines of url = URL, secret-file = FILE, ca-file = FILE.\n\n"
+           "Exit codes: 0 good, 1 it could not be done, 2 wrong usage, 3 no such stream, 4 "
+           "conflict,\n"
+           "5 the stream is closed, 6 not allowed, 7 no answer: later perhaps, 130 Ctrl-C.\n",
+    .shared = shared_flags,
+    .shared_count = ARRAY_COUNT(shared_flags),
+    .rows = rows,
+    .row_count = ARRAY_COUNT(rows),
+};
 
 int command_stream(int argc, char **argv)
 {
-    const char *word = argc > 0 ? argv[0] : "";
+    struct stream_call call = {.set.retries = UINT64_MAX};
+    struct group_choice choice;
+    struct errmsg msg = {{0}};
+    int code = group_choose(&group, argc, argv, &call.set, &choice, &msg);
 
-    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
-        if (strcmp(word, rows[i].name) == 0) {
-            return run(&rows[i], argc - 1, argv + 1);
+    if (choice.row == NULL) {
+        if (msg.text[0] != '\0') {
+            (void)fprintf(stderr, "arbe stream: %s\n", msg.text);
         }
+        return code;
     }
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
-        print_help();
-        return end_help();
+    call.name = choice.row->name;
+    call.operands = choice.operands;
+    call.operand_count = choice.operand_count;
+    if (code != 0) {
+        return stream_call_usage(&call, "%s", msg.text);
     }
-    (void)fprintf(stderr, "arbe stream: %s%.40s%s; arbe stream --help tells them\n",
-                  word[0] == '\0' ? "which command?" : "there is no command \"", word,
-                  word[0] == '\0' ? "" : "\"");
-    return COMMAND_USAGE;
+    interrupt_begin();
+    out_init(&call.out);
+    code = choice.row->run.stream(&call);
+    return out_finish(&call.out) || code != 0 ? code : COMMAND_FAILED;
 }
