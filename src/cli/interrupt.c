@@ -10,9 +10,14 @@ static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 #define SIGNAL_COUNT (sizeof(signals) / sizeof(signals[0]))
 
+struct watched {
+    interrupt_abort_fn abort;
+    void *client; /* NULL: none */
+};
+
 static struct {
     volatile sig_atomic_t caught;
-    struct stream_client *volatile clients[INTERRUPT_CLIENTS_MAX];
+    volatile struct watched watched[INTERRUPT_CLIENTS_MAX];
     bool pipe_was_ignored;
 } state;
 
@@ -20,10 +25,10 @@ static void handle(int number)
 {
     state.caught = number;
     for (size_t i = 0; i < INTERRUPT_CLIENTS_MAX; i++) {
-        struct stream_client *client = state.clients[i];
+        struct watched one = state.watched[i];
 
-        if (client != NULL) {
-            stream_client_abort(client);
+        if (one.client != NULL) {
+            one.abort(one.client);
         }
     }
 }
@@ -59,16 +64,16 @@ static void block(sigset_t *ret_before)
     (void)pthread_sigmask(SIG_BLOCK, &set, ret_before);
 }
 
-/* Puts `client` where `old` is. The handler never sees a list that is half changed. */
-static bool replace(struct stream_client *old, struct stream_client *client)
+/* Puts `one` where `old` is. The handler never sees a list that is half changed. */
+static bool replace(void *old, struct watched one)
 {
     sigset_t before;
     bool done = false;
 
     block(&before);
     for (size_t i = 0; !done && i < INTERRUPT_CLIENTS_MAX; i++) {
-        if (state.clients[i] == old) {
-            state.clients[i] = client;
+        if (state.watched[i].client == old) {
+            state.watched[i] = one;
             done = true;
         }
     }
@@ -76,20 +81,20 @@ static bool replace(struct stream_client *old, struct stream_client *client)
     return done;
 }
 
-void interrupt_watch(struct stream_client *client)
+void interrupt_watch(interrupt_abort_fn abort, void *client)
 {
-    bool room = replace(NULL, client);
+    bool room = replace(NULL, (struct watched){abort, client});
 
     assert(room);
     if (state.caught != 0) {
-        stream_client_abort(client);
+        abort(client);
     }
 }
 
-void interrupt_forget(struct stream_client *client)
+void interrupt_forget(void *client)
 {
     if (client != NULL) {
-        (void)replace(client, NULL);
+        (void)replace(client, (struct watched){NULL, NULL});
     }
 }
 

@@ -5,8 +5,6 @@
 #ifndef ARBE_CLI_INTERRUPT_H
 #define ARBE_CLI_INTERRUPT_H
 
-#include "arbe/stream_client.h"
-
 #include <poll.h>
 #include <stdbool.h>
 
@@ -17,12 +15,15 @@
  * still fails. Before anything is opened. */
 void interrupt_begin(void);
 
+/* Ends what a client has under way; async-signal-safe. */
+typedef void (*interrupt_abort_fn)(void *client);
+
 /* Aborts `client` at the first signal, also one that has come before. At most
  * INTERRUPT_CLIENTS_MAX at a time. */
-void interrupt_watch(struct stream_client *client);
+void interrupt_watch(interrupt_abort_fn abort, void *client);
 
-/* No longer; before the client is freed. A client that is not watched is ignored. */
-void interrupt_forget(struct stream_client *client);
+/* No longer; before the client is freed. A client that is not watched, or NULL, is ignored. */
+void interrupt_forget(void *client);
 
 /* The signal that has come; 0: none. */
 int interrupt_signal(void);

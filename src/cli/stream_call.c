@@ -147,6 +147,11 @@ int stream_call_fail(const struct stream_call *call, const char *name,
     return stream_call_exit(error);
 }
 
+static void abort_client(void *client)
+{
+    stream_client_abort(client);
+}
+
 /* Makes the client for the site. 0, or an exit code. */
 static int connect_peer(const struct stream_call *call, int retries, struct stream_peer *peer)
 {
@@ -166,7 +171,7 @@ static int connect_peer(const struct stream_call *call, int retries, struct stre
     if (stream_client_new(peer->site.url, &options, &peer->client, &error) != STREAM_OK) {
         return stream_call_fail(call, peer->site.url, &error);
     }
-    interrupt_watch(peer->client);
+    interrupt_watch(abort_client, peer->client);
     return 0;
 }
 
