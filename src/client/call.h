@@ -44,7 +44,7 @@ struct call_result {
     bool base64;                  /* CALL_SSE: data events are base64 */
     bool body_whole;              /* the body came to its end; false after CALL_STOP */
     bool transient;               /* failed, and might do better by itself before long */
-    bool resent;                  /* APPEND of a producer: it may have been sent more than once */
+    bool resent;                  /* it may have been sent more than once */
     struct stream_error error;    /* code STREAM_OK: none */
     char after[CALL_AFTER_BYTES]; /* CALL_LIST: go on with this; empty: that was all */
 };
@@ -67,6 +67,7 @@ struct call {
     const char *after;                          /* LIST: names behind this one; NULL: all */
     const char *method;                         /* REQUEST */
     bool repeatable;         /* REQUEST: done twice it does no more than done once */
+    bool removes;            /* REQUEST: so a try may find that the one before it did it */
     struct buf *answer;      /* REQUEST: gets the body of a good answer, which is JSON */
     struct refusal *refusal; /* gets what a refusal of an API says; NULL: nobody asks */
 

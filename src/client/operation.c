@@ -147,19 +147,14 @@ static bool try_again(struct operation *op)
     return true;
 }
 
-static bool deletes(const struct call *call)
-{
-    return call->verb == CALL_DELETE ||
-           (call->verb == CALL_REQUEST && strcmp(call->method, "DELETE") == 0);
-}
-
 /* Corrects what a failed try says by what is known of those before it. */
 static void settle(struct operation *op)
 {
     struct call_result *r = &op->call.result;
     enum stream_error_code code = r->error.code;
 
-    if (deletes(&op->call) && op->unknown &&
+    op->unknown = op->unknown || (r->resent && call_writes(&op->call));
+    if ((op->call.verb == CALL_DELETE || op->call.removes) && op->unknown &&
         (code == STREAM_ERROR_NOT_FOUND || code == STREAM_ERROR_GONE)) {
         r->error.code = STREAM_OK;
         r->info.status = 204; /* what the try before it was answered */

@@ -189,7 +189,8 @@ static int request(struct fixture *f, const char *method, bool repeatable, struc
                         .method = method,
                         .name = SLICE("api/a"),
                         .what = "cannot do it",
-                        .repeatable = repeatable};
+                        .repeatable = repeatable,
+                        .removes = strcmp(method, "DELETE") == 0};
     struct buf answer;
 
     buf_init(&answer, 100);
@@ -225,6 +226,25 @@ static void test_requests(void **state)
     assert_int_equal(request(&f, "DELETE", true, &info, &error), STREAM_ERROR_NOT_FOUND);
     assert_string_equal(error.message, "cannot do it: there is none (status 404)");
     assert_int_equal(scripted_count(&f.server), 6);
+    finish_fixture(&f);
+}
+
+/* A connection that was used before may end just as a request comes in; libcurl then sends that
+ * again by itself. A delete that finds nothing has succeeded then too. */
+static void test_resent(void **state)
+{
+    static const struct scripted_turn turns[] = {{.answer = OK_200},
+                                                 {.answer = "", .end = SCRIPTED_CLOSE},
+                                                 {.answer = "HTTP/1.1 404 Not Found\r\n" EMPTY}};
+    const struct call head = {.verb = CALL_HEAD, .name = SLICE("a")};
+    const struct call delete = {.verb = CALL_DELETE, .name = SLICE("a")};
+    struct fixture f;
+
+    (void)state;
+    setup(&f, turns, ARRAY_COUNT(turns));
+    assert_int_equal(operation_block(f.client, &head, NULL, NULL, NULL), STREAM_OK);
+    assert_int_equal(operation_block(f.client, &delete, NULL, NULL, NULL), STREAM_OK);
+    assert_int_equal(scripted_count(&f.server), 3);
     finish_fixture(&f);
 }
 
@@ -482,12 +502,19 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_abort_waiting),      cmocka_unit_test(test_abort_within),
-        cmocka_unit_test(test_abort_in_pause),     cmocka_unit_test(test_reset),
-        cmocka_unit_test(test_requests),           cmocka_unit_test(test_step),
-        cmocka_unit_test(test_step_errors),        cmocka_unit_test(test_step_at_free),
-        cmocka_unit_test(test_step_busy),          cmocka_unit_test(test_step_without_memory),
-        cmocka_unit_test(test_callbacks_each_try), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_abort_waiting),
+        cmocka_unit_test(test_abort_within),
+        cmocka_unit_test(test_abort_in_pause),
+        cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_resent),
+        cmocka_unit_test(test_step),
+        cmocka_unit_test(test_step_errors),
+        cmocka_unit_test(test_step_at_free),
+        cmocka_unit_test(test_step_busy),
+        cmocka_unit_test(test_step_without_memory),
+        cmocka_unit_test(test_callbacks_each_try),
+        cmocka_unit_test(test_threads),
     };
 
     return UNIT_RUN(tests);
