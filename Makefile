@@ -89,7 +89,7 @@ $(B)/core.a: $(CORE)
 $(B)/libarbe.a: $(LIBOBJ) $(LIBMAP)
 	@rm -f $@
 	$(Q)$(LD) -r -o $(B)/libarbe.o $(LIBOBJ)
-	@sed -n 's/^ *\(stream_[a-z_]*\);$$/\1/p' $(LIBMAP) >$(B)/libarbe.names
+	@sed -n 's/^ *\([a-z_]*\);$$/\1/p' $(LIBMAP) >$(B)/libarbe.names
 	$(Q)objcopy --keep-global-symbols=$(B)/libarbe.names $(B)/libarbe.o
 	$(Q)ar rcs $@ $(B)/libarbe.o
 $(B)/libarbe.so.0: $(LIBOBJ) $(LIBMAP)

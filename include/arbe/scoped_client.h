@@ -265,18 +265,20 @@ enum scoped_outcome {
  * for the first time), and that the thread has settled. What settles it, of entries behind the
  * backfill, or from the trigger on where one is named:
  *
- *   signal.dispatch.completed, failed, cancelled   once no dispatch is open that was seen to start
+ *   signal.dispatch.completed, failed, cancelled   once no other dispatch is open, of those that
+ *                                                  were seen to start there
  *   signal.dispatch.skipped                        if it stands alone: no dispatch is open, and no
  *                                                  agent that signal.thread_director.decided names
  *                                                  is still to start or to be skipped
- *   signal.thread_director.failed                  as failed: nobody is going to act
+ *   signal.thread_director.failed                  as failed, once no dispatch is open: nobody is
+ *                                                  going to act
  *   signal.thread.status_changed                   to completed, failed or cancelled, at once
  *   signal.thread.pi_failed, pi_session_orphaned   as failed, at once */
 struct scoped_observe_options {
     const char *from_offset; /* as of a tail */
-    /* Id of an entry: signals of dispatches count only if it triggered them, and from where it
-     * stands on, in the backfill too: a caller who posts and then observes misses nothing. NULL: of
-     * any, behind the backfill. */
+    /* Id of an entry: signals of dispatches count only if it triggered them, in the backfill too;
+     * others count from that entry on. So a caller who posts and then observes misses nothing.
+     * NULL: all count, behind the backfill. */
     const char *trigger;
     /* 1: a thread which the backfill shows at rest settles when that is over: something settled it,
      * and neither a chat nor the start of a dispatch came after that. 0: it is waited for. */
@@ -288,15 +290,16 @@ struct scoped_observe_options {
 enum scoped_event_kind {
     SCOPED_ENTRY,      /* an entry */
     SCOPED_BACKFILLED, /* once: all entries so far were of the past */
-    SCOPED_SETTLED,    /* see `outcome`; `entry`, handed out before, is the one that settled it */
+    SCOPED_SETTLED,    /* see `outcome`; what settled it was handed out before */
 };
 
 /* Borrowed from the observer until the next call on it. */
 struct scoped_event {
     enum scoped_event_kind kind;
-    struct scoped_entry entry;   /* ENTRY, SETTLED; else zero */
-    enum scoped_outcome outcome; /* SETTLED */
-    char reason[256];            /* SETTLED: of the signal; empty: not said */
+    struct scoped_entry entry;      /* ENTRY; else zero */
+    enum scoped_outcome outcome;    /* SETTLED */
+    char entry_id[SCOPED_ID_BYTES]; /* SETTLED: of the entry that says so; of several, the worst */
+    char reason[256];               /* SETTLED: as that entry has it; empty: not said */
 };
 
 /* Begins to observe a thread. Nothing is sent before the first `next`. ARGUMENT, MEMORY. `options`

@@ -89,15 +89,15 @@ describe('the library, installed', { timeout: 300_000 }, () => {
     });
 
     test('the manual names every function of the headers and every error', () => {
-        const page = readFileSync(join(ROOT, 'docs/man/libarbe.3'), 'utf8');
+        const page = ['libarbe.3', 'libarbe-scoped.3'].map((name) => readFileSync(join(ROOT, 'docs/man', name), 'utf8')).join('');
         const text = readdirSync(join(prefix, 'include/arbe')).map((name) => readFileSync(join(prefix, 'include/arbe', name), 'utf8')).join('');
         for (const [name] of text.matchAll(/STREAM_ERROR_[A-Z]+\b(?=,)/g)) {
             assert.ok(page.includes(name), name);
         }
-        for (const [name] of page.matchAll(/\bstream_[a-z_]+(?= ?\(\))/g)) {
+        for (const [name] of page.matchAll(/\b(?:stream|scoped)_[a-z_]+(?= ?\(\))/g)) {
             assert.ok(new RegExp(`\\b${name}\\(`).test(text), `${name} is in the manual only`);
         }
-        for (const [, name] of text.matchAll(/^[a-z][a-z *]*?(?:struct \w+ \*)?(stream_[a-z_]+)\(/gm)) {
+        for (const [, name] of text.matchAll(/^[a-z][a-z *]*?(?:struct \w+ \*)?((?:stream|scoped)_[a-z_]+)\(/gm)) {
             assert.ok(page.includes(name), `${name} is not in the manual`);
         }
     });

@@ -35,6 +35,8 @@ struct scripted_turn {
     const char *answer; /* raw bytes, head and body; NULL: none, which hangs with SCRIPTED_KEEP */
     enum scripted_end end;
     size_t len; /* 0: up to the NUL */
+    /* Writes what goes before `answer`, from what was asked; NULL: nothing does. */
+    void (*compose)(const char *request, char *out, size_t size);
 };
 
 struct scripted_connection {
@@ -119,6 +121,12 @@ static inline void scripted_answer(struct scripted *s, struct scripted_connectio
     (void)pthread_cond_broadcast(&s->changed);
     (void)pthread_mutex_unlock(&s->mutex);
     buf_consume(&c->text, len);
+    if (turn->compose != NULL && at < SCRIPTED_REQUESTS) {
+        char composed[4096];
+
+        turn->compose(s->requests[at], composed, sizeof(composed));
+        scripted_put(c->fd, c->tls, composed, strlen(composed));
+    }
     if (turn->answer != NULL) {
         scripted_put(c->fd, c->tls, turn->answer, turn->len > 0 ? turn->len : strlen(turn->answer));
     }
@@ -202,12 +210,15 @@ static inline void *scripted_run(void *context)
     }
 }
 
-/* Starts it; the turns are borrowed. */
-static inline void scripted_init(struct scripted *s, const struct scripted_turn *turns,
-                                 size_t turn_count, SSL_CTX *tls)
+/* Starts it; the turns are borrowed. `port` 0: any that is free; else one that another server of
+ * the test has given up. */
+static inline void scripted_init_at(struct scripted *s, const struct scripted_turn *turns,
+                                    size_t turn_count, SSL_CTX *tls, uint16_t port)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_port = htons(port)};
     socklen_t len = sizeof(address);
+    int reuse = 1;
 
     *s = (struct scripted){.turns = turns, .turn_count = turn_count, .tls = tls};
     for (int i = 0; i < SCRIPTED_CONNECTIONS; i++) {
@@ -217,6 +228,7 @@ static inline void scripted_init(struct scripted *s, const struct scripted_turn 
     (void)pthread_cond_init(&s->changed, NULL);
     s->stop = eventfd(0, EFD_CLOEXEC);
     s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse));
     assert_int_equal(bind(s->fd, (const struct sockaddr *)&address, len), 0);
     assert_int_equal(listen(s->fd, 128), 0);
     assert_int_equal(getsockname(s->fd, (struct sockaddr *)&address, &len), 0);
@@ -224,6 +236,12 @@ static inline void scripted_init(struct scripted *s, const struct scripted_turn 
     (void)snprintf(s->url, sizeof(s->url), "%s://127.0.0.1:%u/v1/stream/",
                    tls != NULL ? "https" : "http", s->port);
     assert_int_equal(pthread_create(&s->thread, NULL, scripted_run, s), 0);
+}
+
+static inline void scripted_init(struct scripted *s, const struct scripted_turn *turns,
+                                 size_t turn_count, SSL_CTX *tls)
+{
+    scripted_init_at(s, turns, turn_count, tls, 0);
 }
 
 static inline void scripted_finish(struct scripted *s)
