@@ -20,7 +20,7 @@ static const struct {
 };
 
 /* Formats into `out` of `size` bytes; what does not fit is cut between characters. */
-static void format_text(char *out, size_t size, const char *format, va_list args)
+static void PRINTF_LIKE(3, 0) format_text(char *out, size_t size, const char *format, va_list args)
 {
     int len = vsnprintf(out, size, format, args);
     assert(len >= 0);
