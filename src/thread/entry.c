@@ -112,9 +112,11 @@ static int check_payload(struct slice payload, struct api_error *e)
 /* The text of a stored string, which has no escapes when we wrote it; 1 to `max` bytes. */
 static bool stored_text(struct slice value, size_t max, struct slice *ret_text)
 {
+    if (!value.ptr || json_kind(value) != JSON_STRING) {
+        return false;
+    }
     struct slice text = {value.ptr + 1, value.len - 2};
-    if (!value.ptr || json_kind(value) != JSON_STRING || text.len == 0 || text.len > max ||
-        memchr(text.ptr, '\\', text.len)) {
+    if (text.len == 0 || text.len > max || memchr(text.ptr, '\\', text.len)) {
         return false;
     }
     *ret_text = text;
