@@ -298,24 +298,33 @@ int config_resolve(struct slice house_patch, struct slice thread_patch, struct s
 
 /* -------------------------------------------------------------------------------------- merging */
 
+static void append_merged(struct buf *out, const struct node *old, const struct node *new);
+
+/* The value of `old` with `new` over it, either of which may be NULL. Objects are always written
+ * anew, so that what is said again changes no byte. */
+static void append_value(struct buf *out, const struct node *old, const struct node *new)
+{
+    const struct node *value = new ? new : old;
+    if (!is_object(value)) {
+        buf_append(out, value->value);
+    } else {
+        append_merged(out, old && is_object(old) ? old : NULL, new);
+    }
+}
+
 static void append_merged(struct buf *out, const struct node *old, const struct node *new)
 {
     bool first = true;
     buf_append_char(out, '{');
-    for (const struct node *n = old->members; n; n = n->next) {
-        const struct node *over = find(new, n->key);
+    for (const struct node *n = old ? old->members : NULL; n; n = n->next) {
         append_key(out, n->key, first);
-        if (over && is_object(over) && is_object(n)) {
-            append_merged(out, n, over);
-        } else {
-            buf_append(out, over ? over->value : n->value);
-        }
+        append_value(out, n, find(new, n->key));
         first = false;
     }
-    for (const struct node *n = new->members; n; n = n->next) {
+    for (const struct node *n = new ? new->members : NULL; n; n = n->next) {
         if (!find(old, n->key)) {
             append_key(out, n->key, first);
-            buf_append(out, n->value);
+            append_value(out, NULL, n);
             first = false;
         }
     }

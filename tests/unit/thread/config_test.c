@@ -194,6 +194,8 @@ static void test_merge(void **state)
     assert_string_equal(merge("{\"a\":null}", "{\"a\":{\"b\":1}}"), "{\"a\":{\"b\":1}}");
     assert_string_equal(merge("{\"a\":[1,2]}", "{\"a\":[3]}"), "{\"a\":[3]}");
     assert_string_equal(merge("{\"a\":1}", ""), "{\"a\":1}");
+    assert_string_equal(merge("{\"a\" : { \"b\" : [ 1 ] } }", "{ \"c\" : { } }"),
+                        "{\"a\":{\"b\":[ 1 ]},\"c\":{}}");
     assert_null(merge("{\"a\":1}", "[]"));
     assert_string_equal(last.message, "a configuration must be an object, not an array");
     assert_null(merge("{\"a\":1}", "{\"a\":1"));
