@@ -2,6 +2,7 @@
 #include "cli/profile.h"
 
 #include "cli/config_file.h"
+#include "cli/config_home.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,18 +13,11 @@
 bool profiles_locate(char *out, size_t size)
 {
     const char *file = getenv("ARBE_PROFILES");
-    const char *config = getenv("XDG_CONFIG_HOME");
-    const char *home = getenv("HOME");
 
-    if (file != NULL && file[0] != '\0') {
-        (void)snprintf(out, size, "%s", file);
-    } else if (config != NULL && config[0] == '/') { /* the XDG specification ignores others */
-        (void)snprintf(out, size, "%s/arbe/profiles", config);
-    } else if (home != NULL && home[0] != '\0') {
-        (void)snprintf(out, size, "%s/.config/arbe/profiles", home);
-    } else {
-        return false;
+    if (file == NULL || file[0] == '\0') {
+        return config_home_path("profiles", out, size);
     }
+    (void)snprintf(out, size, "%s", file);
     return true;
 }
 
