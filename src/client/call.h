@@ -86,6 +86,10 @@ struct call {
     /* private to the transport */
     struct list link; /* on the transport's list of calls under way */
     void *transfer;   /* what it keeps of this call */
+
+    /* private to a transport that stands before another one */
+    void (*on_done_behind)(struct call *call); /* the on_done that it took the place of */
+    void *front;                               /* itself */
 };
 
 /* Empties the result, and what else an answer fills, before a try. */

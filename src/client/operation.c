@@ -36,15 +36,22 @@ struct operation {
     pthread_cond_t end;
     bool ended;
     stream_done_fn done; /* NULL: a blocking one */
+    bool inside;         /* `done` is called on the client's thread */
     void *context;
     char *name; /* copied; owned by started ones */
 };
 
 /* ---------------------------------------------------------------------- on the client's thread */
 
+static void tell_done(struct task *task);
+
 /* The last touch of an operation here: whoever waits may free it at once. */
 static void hand_back(struct operation *op)
 {
+    if (op->inside) {
+        tell_done(&op->task);
+        return;
+    }
     if (op->done != NULL) {
         client_finish(op->client, &op->task);
         return;
@@ -309,7 +316,7 @@ int operation_block(struct stream_client *client, const struct call *call,
     return (int)r->error.code;
 }
 
-/* The end of a started operation, in stream_client_step. */
+/* The end of a started operation, in stream_client_step or inside. */
 static void tell_done(struct task *task)
 {
     struct operation *op = container_of(task, struct operation, task);
@@ -328,8 +335,8 @@ static void run_started(struct task *task)
     run_operation(task);
 }
 
-int operation_start(struct stream_client *client, const struct call *call, stream_done_fn done,
-                    void *context, struct stream_error *ret_error)
+static int start(struct stream_client *client, const struct call *call, bool inside,
+                 stream_done_fn done, void *context, struct stream_error *ret_error)
 {
     int code = operation_check_client(client, call, ret_error);
 
@@ -356,10 +363,23 @@ int operation_start(struct stream_client *client, const struct call *call, strea
     op->name = name;
     op->call.name.ptr = name;
     op->done = done;
+    op->inside = inside;
     op->context = context;
     op->task.run = run_started;
     client_post(client, &op->task);
     return STREAM_OK;
+}
+
+int operation_start(struct stream_client *client, const struct call *call, stream_done_fn done,
+                    void *context, struct stream_error *ret_error)
+{
+    return start(client, call, false, done, context, ret_error);
+}
+
+int operation_start_inside(struct stream_client *client, const struct call *call,
+                           stream_done_fn done, void *context, struct stream_error *ret_error)
+{
+    return start(client, call, true, done, context, ret_error);
 }
 
 int operation_refuse(const struct call *call, const char *why, struct stream_error *ret_error)

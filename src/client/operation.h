@@ -17,6 +17,11 @@ int operation_block(struct stream_client *client, const struct call *call,
 int operation_start(struct stream_client *client, const struct call *call, stream_done_fn done,
                     void *context, struct stream_error *ret_error);
 
+/* The same, but `done` is called on the client's thread, as soon as the end is known and without
+ * waking anybody: it must not block, nor call what blocks. It may start other calls. */
+int operation_start_inside(struct stream_client *client, const struct call *call,
+                           stream_done_fn done, void *context, struct stream_error *ret_error);
+
 /* STREAM_OK; or ABORTED, in the words of the call as it would have been: the client is being freed,
  * and nobody would see it through. What begins anything on the client's thread asks first. */
 int operation_check_client(const struct stream_client *client, const struct call *call,
