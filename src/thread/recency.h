@@ -11,6 +11,7 @@
 #include "arbe/stream_client.h"
 #include "base/pool.h"
 #include "client/transport.h"
+#include "thread/entry.h"
 #include "thread/store_thread.h"
 
 #define RECENCY_INTERVAL_MS 5000u
@@ -24,6 +25,10 @@ struct recency_config {
     uint64_t interval_ms;       /* 0: RECENCY_INTERVAL_MS; shorter for tests */
     /* Records could not be written: tried again later. Any thread. May be NULL. */
     void (*trouble)(void *context, const char *sentence);
+    /* An entry that recency_reconcile came upon, with its whole JSON: of it the records knew
+     * nothing. The slices live during the call. At least once each. May be NULL. */
+    void (*seen)(void *context, struct slice thread_id, const struct entry *entry,
+                 struct slice json);
     void *context;
 };
 
@@ -40,9 +45,11 @@ int recency_stream_client_new(struct recency *r, struct transport *transport,
                               const struct stream_client_options *options,
                               struct stream_client **ret_client, struct stream_error *ret_error);
 
-/* Moves threads forward whose streams go beyond what the records know: after a crash. Costs one
- * listing where the server offers one, a HEAD per thread else, and a read where there is a
- * difference. Blocks. ERR_* with a sentence. */
+/* Moves threads forward whose streams go beyond what the records know: after a crash, before
+ * anything is appended. Costs one listing where the server offers one, a HEAD per thread else, and
+ * a read where there is a difference, of what lies behind the known offset. Blocks. ERR_* of the
+ * store, ERR_NOMEM, or ERR_IO when streams could not be read, with a sentence: threads that were
+ * read by then are moved. */
 int recency_reconcile(struct recency *r, struct stream_client *client, struct errmsg *msg) MUST_USE;
 
 /* A thread that is further than its record says. */
@@ -52,16 +59,24 @@ struct recency_ahead {
 };
 
 /* The threads that are ahead of their records at present: those written to within the last
- * interval. An array to be given back by free(); ERR_NOMEM. For lists, which must be right in
- * between too. */
+ * interval. An array to be given back by free(), NULL when there is none; ERR_NOMEM. For lists,
+ * which must be right in between too: they ask this first and the records after that, so that what
+ * is written in between is seen in one of both. */
 int recency_get_ahead(struct recency *r, struct recency_ahead **ret_ahead,
                       size_t *ret_count) MUST_USE;
 
 /* The newest entry of one thread, when memory knows more than the records: else 0. */
 int64_t recency_get(struct recency *r, struct slice thread_id);
 
-/* Writes of records so far, for tests and metrics. */
+/* Threads written to the records so far, for tests and metrics. */
 uint64_t recency_writes(struct recency *r);
+
+/* What it was opened with; constant. */
+const struct recency_config *recency_get_config(const struct recency *r);
+
+/* A thread has an entry of `ts`, and its stream ends at `offset` now. Any thread; never blocks for
+ * long. For transports and who copies streams by other ways. */
+void recency_note(struct recency *r, struct slice thread_id, int64_t ts, const char *offset);
 
 /* The name of a thread's stream, NUL-terminated. `thread_id` has less than STORE_ID_BYTES bytes. */
 void thread_stream_name(struct slice thread_id, char out[static THREAD_STREAM_BYTES]);
