@@ -113,16 +113,20 @@
 #define PRODUCER_IN_FLIGHT_MAX 64               /* batches; ARGUMENT */
 
 /* Threads. */
-#define RECORD_NAME_BYTES_MAX   200u        /* of an agent, house or thread; 400 */
-#define ENTRY_ID_BYTES_MAX      96u         /* chosen by a client; 400 */
-#define ENTRY_AUTHOR_BYTES_MAX  96u         /* 400 */
-#define CHAT_TEXT_BYTES_MAX     (64u * KIB) /* decoded; 413 */
-#define CHAT_ATTACHMENTS_MAX    64u         /* of one entry; 400 */
-#define PAYLOAD_ID_BYTES_MAX    256u        /* of what a payload refers to; 400 */
-#define PAYLOAD_DEPTH_MAX       64u         /* nested arrays and objects; 400 */
-#define CONFIG_BYTES_MAX        (64u * KIB) /* of a patch; 413 */
-#define CONFIG_DEPTH_MAX        16u         /* nested arrays and objects of a patch; 400 */
-#define CONFIG_KEYS_MAX         1000u       /* of a patch, at all depths; 413 */
-#define SANDBOX_TOKEN_BYTES_MAX (8u * KIB)  /* 401 */
+#define RECORD_NAME_BYTES_MAX   200u          /* of an agent, house or thread; 400 */
+#define ENTRY_ID_BYTES_MAX      96u           /* chosen by a client; 400 */
+#define ENTRY_AUTHOR_BYTES_MAX  96u           /* 400 */
+#define CHAT_TEXT_BYTES_MAX     (64u * KIB)   /* decoded; 413 */
+#define CHAT_ATTACHMENTS_MAX    64u           /* of one entry; 400 */
+#define PAYLOAD_ID_BYTES_MAX    256u          /* of what a payload refers to; 400 */
+#define PAYLOAD_DEPTH_MAX       64u           /* nested arrays and objects; 400 */
+#define CONFIG_BYTES_MAX        (64u * KIB)   /* of a patch; 413 */
+#define CONFIG_DEPTH_MAX        16u           /* nested arrays and objects of a patch; 400 */
+#define CONFIG_KEYS_MAX         1000u         /* of a patch, at all depths; 413 */
+#define POSTS_MAX               4096u         /* posts of entries under way; 503 */
+#define POSTS_BYTES_MAX         (64ull * MIB) /* of their entries; 503 */
+#define INDEX_THREADS_MAX       4096u         /* threads with some of it in memory; the idlest go */
+#define INDEX_ROWS_MAX          65536u /* of the index that wait to be written; written at once */
+#define SANDBOX_TOKEN_BYTES_MAX (8u * KIB) /* 401 */
 
 #endif

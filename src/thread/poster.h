@@ -18,6 +18,7 @@
 #include "base/pool.h"
 #include "thread/api_error.h"
 #include "thread/entry.h"
+#include "thread/recency.h"
 #include "thread/store_thread.h"
 
 struct poster;
@@ -25,7 +26,7 @@ struct poster;
 struct poster_config {
     struct thread_store *store;   /* outlives it, as do the others */
     struct stream_client *client; /* of recency_stream_client_new */
-    struct pool *pool;
+    struct pool *pool;            /* of at least one thread */
 };
 
 /* One entry of a post. */
@@ -45,29 +46,38 @@ struct post {
     size_t count;        /* at least 1; ids within it are different */
     struct arena *arena; /* for `first`; used by nobody else meanwhile */
 
-    /* Called once, on any thread, also within poster_start: 0, or -1 and `error` is set:
-     * NOT_FOUND, THREAD_CLOSED, STREAMS_UNAVAILABLE, OUTCOME_UNKNOWN, BUSY, STORAGE_FULL,
-     * TOO_LARGE, INTERNAL. */
+    /* Called once, on any thread, also within poster_start; must not block. 0, or -1 and `error` is
+     * set: NOT_FOUND, THREAD_CLOSED, STREAMS_UNAVAILABLE, OUTCOME_UNKNOWN, BUSY, STORAGE_FULL,
+     * TOO_LARGE, INTERNAL. Not used by poster_post. */
     void (*done)(struct post *p, int result);
     void *context;
 
     struct api_error error;
+    bool final;                            /* with an error: the same post will never succeed */
     uint64_t retry_after_s;                /* with BUSY and STREAMS_UNAVAILABLE; 0: not said */
     size_t stored;                         /* entries that were appended */
     char next_offset[STREAM_OFFSET_BYTES]; /* behind them; empty when nothing was stored */
 
     /* private */
-    struct list link;
-    struct task task;
-    void *work;
+    struct poster *poster;
+    struct list link;           /* among those that wait for an id */
+    struct task task;           /* on the pool */
+    struct post_claim *claims;  /* ids that are not fresh; owned */
+    struct entry_query *looked; /* what the index is asked about them; owned */
+    size_t claim_count;
+    char *batch;                /* several entries as one text; owned */
+    size_t bytes;               /* of the entries, as they count against POSTS_BYTES_MAX */
+    struct post_waiter *waiter; /* poster_post */
 };
 
+/* ERR_NOMEM, ERR_AGAIN. */
 int poster_create(const struct poster_config *config, struct poster **ret_poster) MUST_USE;
 
-/* Starts a post. Does not block. */
+/* Starts a post, whose results and private fields it begins. Does not block. */
 void poster_start(struct poster *p, struct post *post);
 
-/* Does a post and waits. For threads of the pool and before it runs; not for workers. As `done`. */
+/* Does a post and waits; what blocks is done on this thread. Not for workers, nor for callbacks of
+ * the client. As `done`. */
 int poster_post(struct poster *p, struct post *post) MUST_USE;
 
 /* Finds the entry of that id in a thread: 0 and its JSON in the arena; NOT_FOUND and the others
