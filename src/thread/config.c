@@ -202,11 +202,17 @@ static struct view view_of(const struct view *object, struct slice key)
     return v;
 }
 
-/* Puts what dispatch.perAgent has of the agent over `dispatch` itself. */
-static void add_agent(struct view *dispatch, struct slice agent_id)
+/* What dispatch.perAgent has of the agent. */
+static struct view agent_view(const struct view *dispatch, struct slice agent_id)
 {
     struct view agents = view_of(dispatch, SLICE("perAgent"));
-    struct view agent = view_of(&agents, agent_id);
+    return view_of(&agents, agent_id);
+}
+
+/* Puts that over `dispatch` itself. */
+static void add_agent(struct view *dispatch, struct slice agent_id)
+{
+    struct view agent = agent_view(dispatch, agent_id);
     for (size_t i = 0; i < agent.count; i++) {
         assert(dispatch->count < LAYERS_MAX);
         dispatch->layers[dispatch->count++] = agent.layers[i];
@@ -275,24 +281,41 @@ static void append_view(const struct resolving *r, const struct view *v, unsigne
     }
 }
 
-int config_resolve(struct slice house_patch, struct slice thread_patch, struct slice agent_id,
-                   struct buf *out, struct api_error *ret_error)
-{
-    struct resolving r = {.out = out, .agent_id = agent_id};
+/* The defaults and both patches, whose memory is the arena's, as one view. */
+struct layers {
     struct arena arena;
     struct node base;
     struct node house;
     struct node thread;
-    arena_init(&arena, ARENA_BYTES_MAX);
-    int code = read_patch(SLICE(CONFIG_DEFAULT), &arena, &base, ret_error);
-    code = code < 0 ? code : read_patch(house_patch, &arena, &house, ret_error);
-    code = code < 0 ? code : read_patch(thread_patch, &arena, &thread, ret_error);
+    struct view root;
+};
+
+/* Fills in `l`, whose arena is to be finished also when this fails. */
+static int read_layers(struct layers *l, struct slice house, struct slice thread,
+                       struct api_error *e)
+{
+    arena_init(&l->arena, ARENA_BYTES_MAX);
+    if (read_patch(SLICE(CONFIG_DEFAULT), &l->arena, &l->base, e) < 0 ||
+        read_patch(house, &l->arena, &l->house, e) < 0 ||
+        read_patch(thread, &l->arena, &l->thread, e) < 0) {
+        return -1;
+    }
+    l->root = (struct view){
+        .kind = VIEW_OBJECT, .base = &l->base, .layers = {&l->house, &l->thread}, .count = 2};
+    return 0;
+}
+
+int config_resolve(struct slice house_patch, struct slice thread_patch, struct slice agent_id,
+                   struct buf *out, struct api_error *ret_error)
+{
+    struct resolving r = {.out = out, .agent_id = agent_id};
+    struct layers l;
+    int code = read_layers(&l, house_patch, thread_patch, ret_error);
     if (code == 0) {
-        struct view root = {VIEW_OBJECT, &base, {&house, &thread}, 2, {NULL, 0}};
-        append_view(&r, &root, 0);
+        append_view(&r, &l.root, 0);
         code = out->failed ? no_memory(ret_error) : 0;
     }
-    arena_finish(&arena);
+    arena_finish(&l.arena);
     return code;
 }
 
@@ -329,6 +352,23 @@ static void append_merged(struct buf *out, const struct node *old, const struct 
         }
     }
     buf_append_char(out, '}');
+}
+
+int config_agent_patch(struct slice house_patch, struct slice thread_patch, struct slice agent_id,
+                       struct buf *out, struct api_error *ret_error)
+{
+    struct layers l;
+    int code = read_layers(&l, house_patch, thread_patch, ret_error);
+    if (code == 0) {
+        struct view dispatch = view_of(&l.root, SLICE("dispatch"));
+        struct view agent = agent_view(&dispatch, agent_id);
+        assert(agent.count <= 2);
+        append_merged(out, agent.count > 0 ? agent.layers[0] : NULL,
+                      agent.count > 1 ? agent.layers[1] : NULL);
+        code = out->failed ? no_memory(ret_error) : 0;
+    }
+    arena_finish(&l.arena);
+    return code;
 }
 
 int config_merge_patch(struct slice old_patch, struct slice new_patch, struct buf *out,

@@ -22,6 +22,12 @@
 int config_resolve(struct slice house_patch, struct slice thread_patch, struct slice agent_id,
                    struct buf *out, struct api_error *ret_error) MUST_USE;
 
+/* Appends what dispatch.perAgent has of the agent, as one patch over `dispatch`: the thread's on
+ * the house's, null kept; {} when there is nothing. For showing where a value comes from. -1 as
+ * above. */
+int config_agent_patch(struct slice house_patch, struct slice thread_patch, struct slice agent_id,
+                       struct buf *out, struct api_error *ret_error) MUST_USE;
+
 /* Appends the patch `new_patch` merged into `old_patch` (empty: {}); null is a value like any other
  * and is kept. -1 as above; the result is within the bounds as well. */
 int config_merge_patch(struct slice old_patch, struct slice new_patch, struct buf *out,

@@ -153,6 +153,32 @@ static void test_per_agent(void **state)
     assert_string_equal(resolve_at(AGENT("7"), "", "bot", MODE), "\"mention\"");
 }
 
+static const char *agent_patch(const char *house, const char *thread)
+{
+    struct buf out;
+    buf_init_fixed(&out, result, sizeof(result));
+    assert_int_equal(
+        config_agent_patch(slice_of(house), slice_of(thread), SLICE("bot"), &out, &last), 0);
+    result[out.len] = '\0';
+    return result;
+}
+
+/* What is said of one agent is shown as one patch, with its nulls. */
+static void test_agent_patch(void **state)
+{
+    (void)state;
+    assert_string_equal(agent_patch("", ""), "{}");
+    assert_string_equal(agent_patch(ALWAYS, "{\"dispatch\":{\"perAgent\":{\"other\":{}}}}"), "{}");
+    assert_string_equal(agent_patch("", AGENT("{\"triggerMode\": null}")),
+                        "{\"triggerMode\":null}");
+    assert_string_equal(agent_patch(AGENT("{\"gateWindow\":1,\"depthCap\":2}"),
+                                    AGENT("{\"gateWindow\":null,\"x\":3}")),
+                        "{\"gateWindow\":null,\"depthCap\":2,\"x\":3}");
+    assert_string_equal(agent_patch(AGENT("{\"gateWindow\":1}"), AGENT("null")), "{}");
+    assert_string_equal(agent_patch(AGENT("{\"gateWindow\":1}"), "{\"dispatch\":null}"), "{}");
+    assert_string_equal(agent_patch(AGENT("7"), ""), "{}");
+}
+
 /* A direct message's agent answers always there, and only there. */
 static void test_seed(void **state)
 {
@@ -376,13 +402,13 @@ static void test_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults), cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_null),     cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_unknown),  cmocka_unit_test(test_per_agent),
-        cmocka_unit_test(test_seed),     cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_check),    cmocka_unit_test(test_check_good),
-        cmocka_unit_test(test_bounds),   cmocka_unit_test(test_random),
-        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_defaults),   cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_null),       cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_unknown),    cmocka_unit_test(test_per_agent),
+        cmocka_unit_test(test_seed),       cmocka_unit_test(test_agent_patch),
+        cmocka_unit_test(test_merge),      cmocka_unit_test(test_check),
+        cmocka_unit_test(test_check_good), cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_random),     cmocka_unit_test(test_full),
     };
     return UNIT_RUN(tests);
 }
