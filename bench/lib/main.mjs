@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { appends } from './appends.mjs';
+import { backups } from './backups.mjs';
 import { catchup } from './catchup.mjs';
 import { connections, footprint } from './footprint.mjs';
 import { idle, live } from './live.mjs';
@@ -14,7 +15,7 @@ import { Servers } from './servers.mjs';
 import { subscriptions } from './subscriptions.mjs';
 
 const MEASURES = { a: appends, b: catchup, c: live, d: idle, e: footprint, f: connections,
-    g: subscriptions };
+    g: subscriptions, h: backups };
 
 function arbeVersion(file) {
     return existsSync(file)
