@@ -72,11 +72,11 @@ static void check_stored(struct slice payload)
     struct buf out;
     arena_init(&arena, 64u << 20);
     buf_init(&out, 64u << 20);
-    (void)payload_type_of(payload, &type);
+    assert(payload_type_of(payload, &type) == 0 || type == PAYLOAD_UNKNOWN);
     for (enum payload_type i = 0; i <= PAYLOAD_UNKNOWN; i++) {
         payload_text(payload, i, &out);
-        (void)payload_usage(payload, i, &arena, &usage);
-        (void)payload_status(payload, i, &status);
+        assert(payload_usage(payload, i, &arena, &usage) >= 0);
+        assert(!payload_status(payload, i, &status) || status < THREAD_STATUS_COUNT);
     }
     assert(!out.failed);
     buf_finish(&out);
