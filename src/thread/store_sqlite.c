@@ -228,9 +228,9 @@ int store_verify(struct thread_store *s, struct errmsg *msg)
     store_read(&t, s, NULL, msg);
     sqlite3_stmt *query = txn_query(&t, integrity, NULL, 0);
     if (txn_step(&t, query)) {
-        const char *text = (const char *)sqlite3_column_text(query, 0);
-        if (!text || strcmp(text, "ok") != 0) {
-            txn_refuse(&t, ERR_CORRUPT, "app.db: %s", text ? text : "its check has no answer");
+        const char *text = txn_word(&t, query, 0);
+        if (strcmp(text, "ok") != 0) {
+            txn_refuse(&t, ERR_CORRUPT, "app.db: %s", text);
         }
     }
     txn_stop(query);
@@ -268,7 +268,7 @@ static bool sweep_thread(struct txn *t)
     if (!txn_step(t, query)) {
         return false;
     }
-    (void)snprintf(id, sizeof(id), "%s", (const char *)sqlite3_column_text(query, 0));
+    (void)snprintf(id, sizeof(id), "%s", txn_word(t, query, 0));
     txn_stop(query);
     struct slice thread_id = slice_of(id);
     if (txn_run(t, sweep_index, PARAMS(T(thread_id), N(SWEEP_ROWS))) < SWEEP_ROWS) {

@@ -78,7 +78,7 @@ void txn_member_put(struct txn *t, struct slice house_id, struct slice agent_id,
 /* The word for a role in the tables. Static storage. */
 struct slice role_text(enum member_role role);
 
-/* The role of a word of the tables; ROLE_NONE for NULL. */
+/* The role of a word of the tables; ROLE_NONE for none. */
 enum member_role role_of(const char *text);
 
 /* The thread of a row of THREAD_COLUMNS, with its tags. */

@@ -52,10 +52,10 @@ static struct slice kind_text(enum agent_kind kind)
 
 void txn_agent_row(struct txn *t, sqlite3_stmt *query, int first, struct agent_record *ret_agent)
 {
-    const char *kind = (const char *)sqlite3_column_text(query, first + 1);
+    const char *kind = txn_word(t, query, first + 1);
     *ret_agent = (struct agent_record){
         .id = txn_text(t, query, first),
-        .kind = kind && kind[0] == 'b' ? AGENT_BOT : AGENT_HUMAN,
+        .kind = kind[0] == 'b' ? AGENT_BOT : AGENT_HUMAN,
         .name = txn_text(t, query, first + 2),
         .handle = txn_text(t, query, first + 3),
         .description = txn_text(t, query, first + 4),
@@ -166,7 +166,7 @@ static void refuse_last_owner(struct txn *t, struct slice id)
     sqlite3_stmt *query = txn_query(t, agent_owns_alone, PARAMS(T(id)));
     if (txn_step(t, query)) {
         txn_refuse(t, ERR_CONFLICT, "the agent is the last owner of the house \"%.100s\"",
-                   (const char *)sqlite3_column_text(query, 0));
+                   txn_word(t, query, 0));
     }
     txn_stop(query);
 }

@@ -118,6 +118,10 @@ int db_open(struct db *db, const struct db_config *config, struct errmsg *msg)
     if (code == 0 && !config->writes) {
         code = setting(db, "PRAGMA query_only = ON", msg);
     }
+    if (code == 0) {
+        rc = sqlite3_prepare_v2(db->handle, "ROLLBACK", -1, &db->undo, NULL);
+        code = rc ? db_fail(db->handle, rc, msg) : 0;
+    }
     if (code) {
         db_close(db);
     }
@@ -139,6 +143,7 @@ void db_close(struct db *db)
         statement_free(container_of(node, struct statement, node));
     }
     map_finish(&db->statements);
+    (void)sqlite3_finalize(db->undo); /* likewise */
     int rc = sqlite3_close(db->handle);
     assert(rc == SQLITE_OK); /* every statement was finalized */
     *db = (struct db){0};
@@ -260,19 +265,33 @@ bool txn_any(struct txn *t, const char *sql, const struct param *params, size_t 
     return any;
 }
 
-struct slice txn_text(struct txn *t, sqlite3_stmt *query, int column)
+struct slice txn_column(struct txn *t, sqlite3_stmt *query, int column)
 {
     const char *text = (const char *)sqlite3_column_text(query, column);
-    size_t len = (size_t)sqlite3_column_bytes(query, column);
-    if (!text && sqlite3_column_type(query, column) == SQLITE_NULL) {
-        return (struct slice){0};
+    if (!text && sqlite3_column_type(query, column) != SQLITE_NULL) {
+        txn_refuse(t, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
     }
-    char *copy = text ? arena_try_copy(t->arena, (struct slice){text, len}) : NULL;
+    return (struct slice){text, text ? (size_t)sqlite3_column_bytes(query, column) : 0};
+}
+
+const char *txn_word(struct txn *t, sqlite3_stmt *query, int column)
+{
+    struct slice text = txn_column(t, query, column);
+    return text.ptr ? text.ptr : "";
+}
+
+struct slice txn_text(struct txn *t, sqlite3_stmt *query, int column)
+{
+    struct slice text = txn_column(t, query, column);
+    if (!text.ptr) {
+        return text;
+    }
+    char *copy = arena_try_copy(t->arena, text);
     if (!copy) {
         txn_refuse(t, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
         return (struct slice){0};
     }
-    return (struct slice){copy, len};
+    return (struct slice){copy, text.len};
 }
 
 void *txn_array(struct txn *t, size_t count, size_t size)
@@ -301,9 +320,19 @@ static const char begin_read[] = "BEGIN";
 static const char begin_write[] = "BEGIN IMMEDIATE";
 static const char commit[] = "COMMIT";
 
+/* Rolls back what has not ended; txn_begin tries again what could not be. */
+static void undo(struct db *db)
+{
+    if (!sqlite3_get_autocommit(db->handle)) {
+        (void)sqlite3_step(db->undo); /* see above */
+        (void)sqlite3_reset(db->undo);
+    }
+}
+
 void txn_begin(struct txn *t, struct db *db, bool writes, struct arena *arena, struct errmsg *msg)
 {
     *t = (struct txn){.db = db, .writes = writes, .arena = arena, .msg = msg};
+    undo(db); /* if the one before could not even be rolled back */
     (void)txn_run(t, writes ? begin_write : begin_read, NULL, 0); /* a failure sticks */
 }
 
@@ -328,8 +357,6 @@ int txn_finish(struct txn *t)
             t->code = ERR_UNKNOWN;
         }
     }
-    if (!sqlite3_get_autocommit(handle)) {
-        (void)sqlite3_exec(handle, "ROLLBACK", NULL, NULL, NULL); /* nothing better can be done */
-    }
+    undo(t->db);
     return t->code;
 }

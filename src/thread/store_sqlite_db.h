@@ -19,6 +19,7 @@
 struct db {
     sqlite3 *handle;
     struct map statements; /* by the address of their SQL */
+    sqlite3_stmt *undo;    /* ROLLBACK, which must not need memory when there is none */
     struct list link;      /* on the idle readers of the store */
 };
 
@@ -106,6 +107,13 @@ int64_t txn_run(struct txn *t, const char *sql, const struct param *params, size
 
 /* Whether the query has a row. */
 bool txn_any(struct txn *t, const char *sql, const struct param *params, size_t count);
+
+/* A column as text, until the next step; ptr NULL for NULL. The transaction fails for want of
+ * memory. */
+struct slice txn_column(struct txn *t, sqlite3_stmt *query, int column);
+
+/* The same, NUL-terminated; "" for NULL. */
+const char *txn_word(struct txn *t, sqlite3_stmt *query, int column);
 
 /* A column as text, copied to the arena; ptr NULL for NULL. */
 struct slice txn_text(struct txn *t, sqlite3_stmt *query, int column);

@@ -92,7 +92,7 @@ static void read_house(struct txn *t, sqlite3_stmt *query, struct house_record *
         .name = txn_text(t, query, 1),
         .primary_thread_id = txn_text(t, query, 2),
         .created_ms = sqlite3_column_int64(query, 3),
-        .role = role_of((const char *)sqlite3_column_text(query, 4)),
+        .role = role_of(txn_word(t, query, 4)),
     };
 }
 

@@ -32,10 +32,7 @@ struct slice role_text(enum member_role role)
 
 enum member_role role_of(const char *text)
 {
-    if (!text) {
-        return ROLE_NONE;
-    }
-    return text[0] == 'o' ? ROLE_OWNER : ROLE_MEMBER;
+    return text[0] == 'o' ? ROLE_OWNER : text[0] == 'm' ? ROLE_MEMBER : ROLE_NONE;
 }
 
 enum member_role txn_role(struct txn *t, struct slice house_id, struct slice agent_id)
@@ -43,7 +40,7 @@ enum member_role txn_role(struct txn *t, struct slice house_id, struct slice age
     enum member_role role = ROLE_NONE;
     sqlite3_stmt *query = txn_query(t, member_role, PARAMS(T(house_id), T(agent_id)));
     if (txn_step(t, query)) {
-        role = role_of((const char *)sqlite3_column_text(query, 0));
+        role = role_of(txn_word(t, query, 0));
     }
     txn_stop(query);
     return role;
@@ -80,11 +77,11 @@ int store_member_list(struct thread_store *s, struct slice house_id, const struc
             txn_stop(query);
             break;
         }
-        const char *kind = (const char *)sqlite3_column_text(query, 2);
+        const char *kind = txn_word(&t, query, 2);
         list.items[list.count++] = (struct member_record){
             .agent_id = txn_text(&t, query, 0),
-            .role = role_of((const char *)sqlite3_column_text(query, 1)),
-            .kind = kind && kind[0] == 'b' ? AGENT_BOT : AGENT_HUMAN,
+            .role = role_of(txn_word(&t, query, 1)),
+            .kind = kind[0] == 'b' ? AGENT_BOT : AGENT_HUMAN,
             .name = txn_text(&t, query, 3),
             .handle = txn_text(&t, query, 4),
             .added_ms = sqlite3_column_int64(query, 5),
@@ -170,7 +167,7 @@ static struct invite_record find(struct txn *t, struct slice hash, int64_t now_m
         invite = (struct invite_record){
             .id = txn_text(t, query, 0),
             .house_id = txn_text(t, query, 1),
-            .role = role_of((const char *)sqlite3_column_text(query, 2)),
+            .role = role_of(txn_word(t, query, 2)),
             .created_by = txn_text(t, query, 3),
             .created_ms = sqlite3_column_int64(query, 4),
             .expires_ms = sqlite3_column_int64(query, 5),

@@ -48,7 +48,7 @@ static struct outbox_list read_items(struct txn *t, sqlite3_stmt *query, size_t 
     while (txn_step(t, query)) {
         list.items[list.count++] = (struct outbox_item){
             .seq = (uint64_t)sqlite3_column_int64(query, 0),
-            .kind = kind_of((const char *)sqlite3_column_text(query, 1)),
+            .kind = kind_of(txn_word(t, query, 1)),
             .thread_id = txn_text(t, query, 2),
             .entry_id = txn_text(t, query, 3),
             .entry = txn_text(t, query, 4),

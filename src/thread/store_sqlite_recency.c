@@ -39,13 +39,6 @@ int store_recency_write(struct thread_store *s, const struct recency_row *rows, 
     return store_end(&t, s);
 }
 
-/* A text of the row, until its next step. */
-static struct slice column(sqlite3_stmt *query, int at)
-{
-    const char *text = (const char *)sqlite3_column_text(query, at);
-    return (struct slice){text, (size_t)sqlite3_column_bytes(query, at)};
-}
-
 int store_recency_each(struct thread_store *s, recency_fn each, void *context, struct errmsg *msg)
 {
     struct txn t;
@@ -54,9 +47,9 @@ int store_recency_each(struct thread_store *s, recency_fn each, void *context, s
     sqlite3_stmt *query = txn_query(&t, recency_each, NULL, 0);
     while (code == 0 && txn_step(&t, query)) {
         struct recency_row row = {
-            .thread_id = column(query, 0),
+            .thread_id = txn_column(&t, query, 0),
             .ts = sqlite3_column_int64(query, 1),
-            .offset = column(query, 2),
+            .offset = txn_column(&t, query, 2),
         };
         code = each(context, &row);
     }

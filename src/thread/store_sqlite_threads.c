@@ -47,12 +47,13 @@ static struct slice status_slice(enum thread_status status)
     return slice_of(status_text(status));
 }
 
-static enum thread_status status_of(sqlite3_stmt *query, int column)
+static enum thread_status status_of(struct txn *t, sqlite3_stmt *query, int column)
 {
     enum thread_status status = THREAD_OPEN;
-    const char *text = (const char *)sqlite3_column_text(query, column);
-    bool known = text && status_parse(slice_of(text), &status);
-    return known ? status : THREAD_OPEN; /* the table takes no other word */
+    if (!status_parse(txn_column(t, query, column), &status)) {
+        txn_refuse(t, ERR_CORRUPT, "app.db: a status that is none");
+    }
+    return status;
 }
 
 void txn_thread_needed(struct txn *t, struct slice id)
@@ -82,17 +83,17 @@ static void read_tags(struct txn *t, struct thread_record *thread)
 
 void txn_thread_row(struct txn *t, sqlite3_stmt *query, struct thread_record *ret_thread)
 {
-    const char *parent = (const char *)sqlite3_column_text(query, 2);
+    const char *parent = txn_word(t, query, 2);
     *ret_thread = (struct thread_record){
         .id = txn_text(t, query, 0),
         .house_id = txn_text(t, query, 1),
-        .parent_kind = !parent || parent[0] == 'h' ? PARENT_HOUSE
-                       : parent[0] == 'a'          ? PARENT_AGENT
-                                                   : PARENT_THREAD,
+        .parent_kind = parent[0] == 'h'   ? PARENT_HOUSE
+                       : parent[0] == 'a' ? PARENT_AGENT
+                                          : PARENT_THREAD,
         .parent_id = txn_text(t, query, 3),
         .name = txn_text(t, query, 4),
         .pinned_ms = sqlite3_column_int64(query, 5),
-        .status = status_of(query, 6),
+        .status = status_of(t, query, 6),
         .environment_id = txn_text(t, query, 7),
         .last_entry_ts = sqlite3_column_int64(query, 8),
         .created_by = txn_text(t, query, 9),
@@ -105,6 +106,7 @@ static void add_tags(struct txn *t, struct slice id, const struct slice *tags, s
 {
     if (count > STORE_TAGS_MAX) {
         txn_refuse(t, ERR_INVALID, "a thread has at most %u tags", STORE_TAGS_MAX);
+        return;
     }
     for (size_t i = 0; i < count; i++) {
         (void)txn_run(t, thread_add_tag, PARAMS(T(id), T(tags[i])));
@@ -179,9 +181,9 @@ int store_thread_get(struct thread_store *s, struct slice id, struct arena *aren
     return code;
 }
 
-static void copy_id(sqlite3_stmt *query, int column, char out[static STORE_ID_BYTES])
+static void copy_id(struct txn *t, sqlite3_stmt *query, int column, char out[static STORE_ID_BYTES])
 {
-    (void)snprintf(out, STORE_ID_BYTES, "%s", (const char *)sqlite3_column_text(query, column));
+    (void)snprintf(out, STORE_ID_BYTES, "%s", txn_word(t, query, column));
 }
 
 int store_thread_access(struct thread_store *s, struct slice thread_id, struct slice agent_id,
@@ -192,10 +194,10 @@ int store_thread_access(struct thread_store *s, struct slice thread_id, struct s
     store_read(&t, s, NULL, msg);
     sqlite3_stmt *query = txn_query(&t, thread_access, PARAMS(T(thread_id), T(agent_id)));
     if (txn_step(&t, query)) {
-        copy_id(query, 0, access.house_id);
-        copy_id(query, 1, access.primary_thread_id);
-        access.status = status_of(query, 2);
-        access.role = role_of((const char *)sqlite3_column_text(query, 3));
+        copy_id(&t, query, 0, access.house_id);
+        copy_id(&t, query, 1, access.primary_thread_id);
+        access.status = status_of(&t, query, 2);
+        access.role = role_of(txn_word(&t, query, 3));
     } else {
         txn_refuse(&t, ERR_NOTFOUND, "there is no such thread");
     }

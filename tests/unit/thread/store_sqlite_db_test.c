@@ -15,14 +15,18 @@
 static struct {
     long countdown; /* calls that still succeed; below 0: all */
     bool forever;   /* all later ones fail too */
-    bool sync;      /* fdatasync fails, else writes */
-    int error;      /* errno */
-    bool hit;       /* something failed */
+    enum fault {
+        WRITE,
+        SYNC,
+        MEMORY
+    } kind;
+    int error; /* errno */
+    bool hit;  /* something failed */
 } disk = {.countdown = -1};
 
-static bool disk_fails(bool sync)
+static bool disk_fails(enum fault kind)
 {
-    if (sync != disk.sync || disk.countdown < 0) {
+    if (kind != disk.kind || disk.countdown < 0) {
         return false;
     }
     if (disk.countdown > 0) {
@@ -37,25 +41,47 @@ static bool disk_fails(bool sync)
 
 ssize_t pwrite64(int fd, const void *buf, size_t n, off64_t offset)
 {
-    return disk_fails(false) ? -1 : (ssize_t)syscall(SYS_pwrite64, fd, buf, n, offset);
+    return disk_fails(WRITE) ? -1 : (ssize_t)syscall(SYS_pwrite64, fd, buf, n, offset);
 }
 
 ssize_t write(int fd, const void *buf, size_t n)
 {
     bool file = fd > STDERR_FILENO; /* cmocka says something meanwhile */
-    return file && disk_fails(false) ? -1 : (ssize_t)syscall(SYS_write, fd, buf, n);
+    return file && disk_fails(WRITE) ? -1 : (ssize_t)syscall(SYS_write, fd, buf, n);
 }
 
 /* No sync is waited for: what a crash leaves is looked at in a copy. */
 int fdatasync(int fd)
 {
     (void)fd;
-    return disk_fails(true) ? -1 : 0;
+    return disk_fails(SYNC) ? -1 : 0;
 }
 
 int fsync(int fd)
 {
     return fdatasync(fd);
+}
+
+static sqlite3_mem_methods memory; /* SQLite's own */
+
+static void *memory_get(int bytes)
+{
+    return disk_fails(MEMORY) ? NULL : memory.xMalloc(bytes);
+}
+
+static void *memory_resize(void *old, int bytes)
+{
+    return disk_fails(MEMORY) ? NULL : memory.xRealloc(old, bytes);
+}
+
+/* Before SQLite is first used. */
+static void memory_wrap(void)
+{
+    assert_int_equal(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &memory), SQLITE_OK);
+    sqlite3_mem_methods ours = memory;
+    ours.xMalloc = memory_get;
+    ours.xRealloc = memory_resize;
+    assert_int_equal(sqlite3_config(SQLITE_CONFIG_MALLOC, &ours), SQLITE_OK);
 }
 
 static void disk_heal(void)
@@ -306,14 +332,25 @@ static int forget(void **state)
     return 0;
 }
 
+static bool fits(int code)
+{
+    switch (disk.kind) {
+    case WRITE:
+        return code == (disk.error == EIO ? ERR_IO : ERR_NOSPC);
+    case SYNC:
+        return code == ERR_UNKNOWN || code == ERR_IO;
+    case MEMORY:
+        break;
+    }
+    return code == ERR_NOMEM;
+}
+
 /* What is to hold after a failure: no reader sees any of it, a start would find nothing, or all
  * where the outcome was said to be unknown, and the same again goes through. */
 static void check_failed(struct store_rig *rig, const struct operation *operation,
                          struct slice before, int code)
 {
-    bool fits = disk.sync ? code == ERR_UNKNOWN || code == ERR_IO
-                          : code == (disk.error == EIO ? ERR_IO : ERR_NOSPC);
-    if (!fits) {
+    if (!fits(code)) {
         fail_msg("%s: %s: %s", operation->name, err_name(code), rig->msg.text);
     }
     crash(rig);
@@ -361,12 +398,12 @@ static bool run_once(const struct operation *operation)
 }
 
 /* For every i, until the operation comes to its end before. */
-static void run_each(const struct operation *operation, bool sync, int error, bool forever,
+static void run_each(const struct operation *operation, enum fault kind, int error, bool forever,
                      long step)
 {
     for (long i = 0;; i += step) {
         disk.countdown = i;
-        disk.sync = sync;
+        disk.kind = kind;
         disk.error = error;
         disk.forever = forever;
         if (!run_once(operation)) {
@@ -379,9 +416,9 @@ static void run_each(const struct operation *operation, bool sync, int error, bo
 static void loop(int error, bool forever)
 {
     for (size_t i = 0; i < ARRAY_COUNT(operations); i++) {
-        run_each(&operations[i], false, error, forever, 1);
+        run_each(&operations[i], WRITE, error, forever, 1);
     }
-    run_each(&large, false, error, forever, 97);
+    run_each(&large, WRITE, error, forever, 97);
 }
 
 /* The disk is full for a moment. */
@@ -409,7 +446,7 @@ static void broken_forever(void **state)
 static void too_large(void **state)
 {
     (void)state;
-    run_each(&operations[0], false, EFBIG, false, 1);
+    run_each(&operations[0], WRITE, EFBIG, false, 1);
 }
 
 /* A commit whose sync failed has an unknown outcome. */
@@ -417,10 +454,20 @@ static void syncs_fail(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(operations); i++) {
-        run_each(&operations[i], true, EIO, false, 1);
-        run_each(&operations[i], true, EIO, true, 1);
+        run_each(&operations[i], SYNC, EIO, false, 1);
+        run_each(&operations[i], SYNC, EIO, true, 1);
     }
-    run_each(&large, true, EIO, true, 1);
+    run_each(&large, SYNC, EIO, true, 1);
+}
+
+/* Memory runs out at any of SQLite's allocations, a little further each time. */
+static void memory_fails(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(operations); i++) {
+        run_each(&operations[i], MEMORY, 0, false, 41);
+        run_each(&operations[i], MEMORY, 0, true, 53);
+    }
 }
 
 /* A first start on a failing disk fails with a sentence, and the next one makes the store. */
@@ -436,7 +483,7 @@ static void first_starts_fail(void **state)
         arena_init(&rig->arena, RIG_ARENA_BYTES);
         struct thread_store_config config = fixture_config(&f);
         disk.countdown = i;
-        disk.sync = false;
+        disk.kind = WRITE;
         disk.error = ENOSPC;
         disk.forever = true;
         int code = store_open(&config, &rig->store, &rig->msg);
@@ -457,10 +504,12 @@ static void first_starts_fail(void **state)
 
 int main(void)
 {
+    memory_wrap();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(full_once),      cmocka_unit_test(full_forever),
-        cmocka_unit_test(broken_forever), cmocka_unit_test(too_large),
-        cmocka_unit_test(syncs_fail),     cmocka_unit_test(first_starts_fail),
+        cmocka_unit_test(full_once),         cmocka_unit_test(full_forever),
+        cmocka_unit_test(broken_forever),    cmocka_unit_test(too_large),
+        cmocka_unit_test(syncs_fail),        cmocka_unit_test(memory_fails),
+        cmocka_unit_test(first_starts_fail),
     };
     return cmocka_run_group_tests(tests, fill_once, forget);
 }
