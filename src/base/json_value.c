@@ -421,20 +421,41 @@ bool json_number_double(struct slice value, double *ret_number)
     return true;
 }
 
+/* Where the string that begins at `start` ends: the place of its closing quote, or the last byte. */
+static size_t string_end(struct slice value, size_t start)
+{
+    size_t at = start + 1;
+
+    while (at < value.len) {
+        const char *quote = memchr(value.ptr + at, '"', value.len - at);
+
+        if (quote == NULL) {
+            break;
+        }
+        size_t end = (size_t)(quote - value.ptr);
+        size_t backslashes = 0;
+
+        while (end - backslashes > start + 1 && value.ptr[end - backslashes - 1] == '\\') {
+            backslashes++;
+        }
+        if (backslashes % 2 == 0) {
+            return end;
+        }
+        at = end + 1;
+    }
+    return value.len - 1;
+}
+
 unsigned json_depth(struct slice value)
 {
     unsigned depth = 0;
     unsigned deepest = 0;
-    bool in_string = false;
 
     for (size_t i = 0; i < value.len; i++) {
         char c = value.ptr[i];
 
-        if (in_string) {
-            i += c == '\\';
-            in_string = c != '"';
-        } else if (c == '"') {
-            in_string = true;
+        if (c == '"') {
+            i = string_end(value, i);
         } else if (c == '[' || c == '{') {
             depth++;
             deepest = depth > deepest ? depth : deepest;

@@ -327,6 +327,10 @@ static void test_depth(void **state)
     assert_int_equal(json_depth(read_text("\"[[[\"")), 0);
     assert_int_equal(json_depth(read_text("[]")), 1);
     assert_int_equal(json_depth(read_text("{\"a\":[1,{\"b\":2}],\"c\":[[]]}")), 3);
+    assert_int_equal(json_depth(read_text("[\"[\\\\\\\"[\",\"\",\"\\\\\"]")), 1);
+    assert_int_equal(json_depth(SLICE("[\"[")), 1); /* not JSON: safe */
+    assert_int_equal(json_depth(SLICE("[\"")), 1);
+    assert_int_equal(json_depth(SLICE("[\"[\\\"")), 1);
     assert_int_equal(json_depth(read_text("[\"\\\"[\",\"\\\\\",[2]]")), 2);
 }
 
