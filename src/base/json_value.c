@@ -421,7 +421,7 @@ bool json_number_double(struct slice value, double *ret_number)
     return true;
 }
 
-/* Where the string that begins at `start` ends: the place of its closing quote, or the last byte. */
+/* Where the string that begins at `start` ends: at its closing quote, else at the last byte. */
 static size_t string_end(struct slice value, size_t start)
 {
     size_t at = start + 1;
