@@ -2,13 +2,13 @@
  * lock, no look, and no memory but the call's.
  *
  * Others first claim their ids, all or none: a post that finds one of them claimed waits behind
- * that claim, and tries again when it is given up. With its claims a post goes to the pool, which
- * looks whether the entries are there (entry_index.h); what is not there is appended as above; then
- * the claims are given up. So of two posts of an id the second looks when the first has ended,
- * however that was, and sees in the stream what became of it.
+ * that claim, and tries again when it is given up. With its claims a post joins the queue, whose
+ * posts are looked up, whether the entries are there (entry_index.h); what is not there is appended
+ * as above; then the claims are given up. So of two posts of an id the second is looked up when the
+ * first has ended, however that was, and sees in the stream what became of it.
  *
- * poster_post does the looking on its own thread, since a pool whose threads all wait in it would
- * have none left for them. */
+ * The queue is worked on by helpers on the pool, and by whoever waits in poster_post: a pool whose
+ * threads all wait for an id would have none left for the post that has claimed it. */
 #include "thread/poster.h"
 
 #include <assert.h>
@@ -23,6 +23,7 @@
 #include "thread/failure.h"
 
 #define BUSY_RETRY_S 1u
+#define HELPERS      8u /* looks at once, besides those of waiters */
 
 /* An id that a post is about at present. */
 struct post_claim {
@@ -32,13 +33,17 @@ struct post_claim {
     struct list waiting; /* posts that want it next */
 };
 
-/* Who waits in poster_post. */
+/* Who waits in poster_post; under the poster's lock. */
 struct post_waiter {
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t turn;  /* one of them has become true */
-    bool look;            /* it is to look */
     bool ended;
     int result;
+};
+
+/* Works on the queue, on the pool, until it is empty. */
+struct helper {
+    struct task task;
+    struct poster *poster;
+    bool busy; /* submitted, and has not found the queue empty */
 };
 
 struct poster {
@@ -46,8 +51,11 @@ struct poster {
     struct entry_index *index;
     atomic_size_t count;  /* of posts under way */
     atomic_size_t bytes;  /* of their entries */
-    pthread_mutex_t lock; /* guards claims, and their lists */
+    pthread_mutex_t lock; /* guards what follows, and the waiters */
+    pthread_cond_t news;  /* the queue has a post, a waiter's has ended, a helper is idle */
     struct map claims;    /* struct post_claim */
+    struct list queue;    /* posts to be looked up */
+    struct helper helpers[HELPERS];
 };
 
 /* -------------------------------------------------------------------------------------- the end */
@@ -74,16 +82,17 @@ static void give_up(struct poster *p, struct post *post)
 /* The last touch of a post. */
 static void deliver(struct post *post, int result)
 {
+    struct poster *p = post->poster;
     struct post_waiter *w = post->waiter;
     if (!w) {
         post->done(post, result);
         return;
     }
-    (void)pthread_mutex_lock(&w->lock);
+    (void)pthread_mutex_lock(&p->lock);
     w->ended = true;
     w->result = result;
-    (void)pthread_cond_signal(&w->turn);
-    (void)pthread_mutex_unlock(&w->lock);
+    (void)pthread_cond_broadcast(&p->news);
+    (void)pthread_mutex_unlock(&p->lock);
 }
 
 /* Its claims are on the map, or it has none. */
@@ -221,9 +230,41 @@ static void look(struct post *post)
     }
 }
 
-static void look_on_pool(struct task *task)
+/* Looks up the first post of the queue, if there is one. Under the lock, which it lets go of. */
+static bool look_up_one(struct poster *p)
 {
-    look(container_of(task, struct post, task));
+    struct list *first = list_first(&p->queue);
+    if (first) {
+        list_remove(first);
+        (void)pthread_mutex_unlock(&p->lock);
+        look(container_of(first, struct post, link));
+        (void)pthread_mutex_lock(&p->lock);
+    }
+    return first != NULL;
+}
+
+static void help(struct task *task)
+{
+    struct helper *h = container_of(task, struct helper, task);
+    struct poster *p = h->poster;
+    (void)pthread_mutex_lock(&p->lock);
+    while (look_up_one(p)) {
+    }
+    h->busy = false;
+    (void)pthread_cond_broadcast(&p->news);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+/* A helper that is not busy, which it is from now on; NULL: all are. Under the lock. */
+static struct helper *wake_helper(struct poster *p)
+{
+    for (size_t i = 0; i < HELPERS; i++) {
+        if (!p->helpers[i].busy) {
+            p->helpers[i].busy = true;
+            return &p->helpers[i];
+        }
+    }
+    return NULL;
 }
 
 static uint64_t claim_hash(const struct post *post, struct slice id)
@@ -270,26 +311,25 @@ static bool claim_all(struct poster *p, struct post *post, bool *ret_claimed)
     return true;
 }
 
-/* Claims, and then looks, where that may block; or waits for its turn. */
+/* Claims, and then joins the queue; or waits for its turn. */
 static void go_on(struct post *post)
 {
     struct poster *p = post->poster;
-    struct post_waiter *w = post->waiter;
+    struct helper *helper = NULL;
     bool claimed;
     (void)pthread_mutex_lock(&p->lock);
     bool room = claim_all(p, post, &claimed);
+    if (claimed) {
+        list_append(&p->queue, &post->link);
+        helper = wake_helper(p);
+        (void)pthread_cond_broadcast(&p->news);
+    }
     (void)pthread_mutex_unlock(&p->lock);
     if (!room) {
         (void)api_error_set(&post->error, API_BUSY, "out of memory");
         refuse(post);
-    } else if (claimed && !w) {
-        post->task.run = look_on_pool;
-        pool_submit(p->config.pool, &post->task);
-    } else if (claimed) {
-        (void)pthread_mutex_lock(&w->lock);
-        w->look = true;
-        (void)pthread_cond_signal(&w->turn);
-        (void)pthread_mutex_unlock(&w->lock);
+    } else if (helper) {
+        pool_submit(p->config.pool, &helper->task);
     }
 }
 
@@ -315,7 +355,6 @@ static void init_post(struct poster *p, struct post *post, struct post_waiter *w
     post->next_offset[0] = '\0';
     post->poster = p;
     list_init(&post->link);
-    list_init(&post->task.link);
     post->claims = NULL;
     post->looked = NULL;
     post->claim_count = 0;
@@ -373,24 +412,15 @@ void poster_start(struct poster *p, struct post *post)
 
 int poster_post(struct poster *p, struct post *post)
 {
-    struct post_waiter w = {.result = 0};
-    (void)pthread_mutex_init(&w.lock, NULL); /* neither can fail on Linux */
-    (void)pthread_cond_init(&w.turn, NULL);
+    struct post_waiter w = {.ended = false};
     begin(p, post, &w);
-    (void)pthread_mutex_lock(&w.lock);
+    (void)pthread_mutex_lock(&p->lock);
     while (!w.ended) {
-        if (!w.look) {
-            (void)pthread_cond_wait(&w.turn, &w.lock);
-            continue;
+        if (!look_up_one(p)) {
+            (void)pthread_cond_wait(&p->news, &p->lock);
         }
-        w.look = false;
-        (void)pthread_mutex_unlock(&w.lock);
-        look(post);
-        (void)pthread_mutex_lock(&w.lock);
     }
-    (void)pthread_mutex_unlock(&w.lock);
-    (void)pthread_cond_destroy(&w.turn);
-    (void)pthread_mutex_destroy(&w.lock);
+    (void)pthread_mutex_unlock(&p->lock);
     return w.result;
 }
 
@@ -424,7 +454,12 @@ int poster_create(const struct poster_config *config, struct poster **ret_poster
         return code;
     }
     map_init(&p->claims);
-    (void)pthread_mutex_init(&p->lock, NULL); /* cannot fail on Linux */
+    list_init(&p->queue);
+    (void)pthread_mutex_init(&p->lock, NULL); /* neither can fail on Linux */
+    (void)pthread_cond_init(&p->news, NULL);
+    for (size_t i = 0; i < HELPERS; i++) {
+        p->helpers[i] = (struct helper){.task = {.run = help}, .poster = p};
+    }
     *ret_poster = p;
     return 0;
 }
@@ -434,14 +469,28 @@ int poster_flush(struct poster *p, struct errmsg *msg)
     return entry_index_flush(p->index, msg);
 }
 
+/* A helper may still be on its way to an empty queue. */
+static void wait_for_helpers(struct poster *p)
+{
+    (void)pthread_mutex_lock(&p->lock);
+    for (size_t i = 0; i < HELPERS; i++) {
+        while (p->helpers[i].busy) {
+            (void)pthread_cond_wait(&p->news, &p->lock);
+        }
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
 void poster_destroy(struct poster *p)
 {
     if (!p) {
         return;
     }
     assert(atomic_load_explicit(&p->count, memory_order_acquire) == 0);
+    wait_for_helpers(p);
     entry_index_close(p->index);
     map_finish(&p->claims);
+    (void)pthread_cond_destroy(&p->news);
     (void)pthread_mutex_destroy(&p->lock);
     free(p);
 }

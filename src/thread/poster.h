@@ -60,8 +60,7 @@ struct post {
 
     /* private */
     struct poster *poster;
-    struct list link;           /* among those that wait for an id */
-    struct task task;           /* on the pool */
+    struct list link;           /* behind a claim, or on the queue */
     struct post_claim *claims;  /* ids that are not fresh; owned */
     struct entry_query *looked; /* what the index is asked about them; owned */
     size_t claim_count;
@@ -76,8 +75,8 @@ int poster_create(const struct poster_config *config, struct poster **ret_poster
 /* Starts a post, whose results and private fields it begins. Does not block. */
 void poster_start(struct poster *p, struct post *post);
 
-/* Does a post and waits; what blocks is done on this thread. Not for workers, nor for callbacks of
- * the client. As `done`. */
+/* Does a post and waits, looking up its own and others' meanwhile. Not for workers, nor for
+ * callbacks of the client. As `done`. */
 int poster_post(struct poster *p, struct post *post) MUST_USE;
 
 /* Finds the entry of that id in a thread: 0 and its JSON in the arena; NOT_FOUND and the others

@@ -40,15 +40,18 @@ enum fault {
 struct faulty {
     struct transport base;
     struct transport *engine;
-    struct list held;     /* calls to be ended or let go in wait */
-    struct list lost;     /* struct lost */
-    atomic_int fault;     /* enum fault */
-    atomic_int left;      /* calls that it still meets; below 0: all */
-    atomic_uint verbs;    /* a set of 1 << enum call_verb */
-    atomic_uint met;      /* calls that it met */
-    atomic_uint calls[8]; /* of each verb that came by */
+    struct list held;      /* calls to be ended or let go in wait */
+    struct list lost;      /* struct lost */
+    atomic_int fault;      /* enum fault */
+    atomic_int left;       /* calls that it still meets; below 0: all */
+    atomic_uint verbs;     /* a set of 1 << enum call_verb */
+    atomic_uint met;       /* calls that it met */
+    atomic_uint calls[16]; /* of each verb that came by */
     atomic_bool let_go;
 };
+
+/* As a server that has no listing of streams. */
+static atomic_bool faulty_lists_nothing;
 
 /* The transport of the client at hand: an on_done is told nothing but the call. */
 static struct faulty *the_faulty;
@@ -166,8 +169,9 @@ static void faulty_fail(struct call *call, enum fault fault)
 static void faulty_start(struct transport *t, struct call *call)
 {
     struct faulty *f = faulty_of(t);
-    atomic_fetch_add(&f->calls[call->verb < 8 ? call->verb : 7], 1);
+    atomic_fetch_add(&f->calls[call->verb], 1);
     bool meets = faulty_meets(f, call);
+    bool unknown = call->verb == CALL_LIST && atomic_load(&faulty_lists_nothing);
     enum fault fault = (enum fault)atomic_load(&f->fault);
     if (meets && fault == FAULT_LOST) {
         struct lost *lost = malloc(sizeof(*lost));
@@ -176,9 +180,11 @@ static void faulty_start(struct transport *t, struct call *call)
         list_append(&f->lost, &lost->link);
         call->on_done = faulty_lose;
         f->engine->ops->start(f->engine, call);
-    } else if (meets) {
+    } else if (meets || unknown) {
         call->transfer = NULL;
-        if (fault != FAULT_STALL) {
+        if (unknown) {
+            call_fail_status(call, 404, false, SLICE("no such path"));
+        } else if (fault != FAULT_STALL) {
             faulty_fail(call, fault);
         }
         list_init(&call->link);
