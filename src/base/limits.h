@@ -113,6 +113,15 @@
 #define PRODUCER_IN_FLIGHT_MAX 64               /* batches; ARGUMENT */
 
 /* Threads. */
+#define API_BODY_BYTES_MAX      (1u * MIB)    /* of a request; 413 */
+#define API_BATCH_BYTES_MAX     (8u * MIB)    /* of what a sandbox writes at once; 413 */
+#define API_ANSWER_BYTES_MAX    (16u * MIB)   /* a list ends its page before */
+#define API_INLINE_BYTES_MAX    (64u * KIB)   /* of a post judged on the worker */
+#define APP_CALLS_MAX           4096u         /* waiting for a thread of the application; 503 */
+#define SANDBOX_BATCH_MAX       1000u         /* entries that a sandbox writes at once; 400 */
+#define RECORD_ID_BYTES_MAX     64u           /* of an id in a body or query; 400 */
+#define AGENT_TEXT_BYTES_MAX    (4u * KIB)    /* description of an agent; 400 */
+#define AGENT_PROMPT_BYTES_MAX  (64u * KIB)   /* system prompt of an agent; 400 */
 #define RECORD_NAME_BYTES_MAX   200u          /* of an agent, house or thread; 400 */
 #define ENTRY_ID_BYTES_MAX      96u           /* chosen by a client; 400 */
 #define ENTRY_AUTHOR_BYTES_MAX  96u           /* 400 */

@@ -32,6 +32,7 @@
     X(UNKNOWN_ROUTE, "request.unknown_route", 404, false, "there is no such route")                \
     X(METHOD_NOT_ALLOWED, "request.method_not_allowed", 405, false,                                \
       "the route does not know this method")                                                       \
+    X(REQUEST_TIMEOUT, "request.timeout", 408, true, "the request came too slowly")                \
     X(RATE_LIMITED, "request.rate_limited", 429, true, "too many requests")                        \
     X(BUSY, "server.busy", 503, true, "the server is busy")                                        \
     X(DRAINING, "server.draining", 503, true, "the server is shutting down")                       \

@@ -4,13 +4,8 @@
 #ifndef ARBE_THREAD_STORE_HOUSE_H
 #define ARBE_THREAD_STORE_HOUSE_H
 
+#include "thread/role.h"
 #include "thread/store_agent.h"
-
-enum member_role {
-    ROLE_NONE,
-    ROLE_MEMBER,
-    ROLE_OWNER
-};
 
 struct house_record {
     struct slice id;

@@ -75,9 +75,6 @@ enum member_role txn_role(struct txn *t, struct slice house_id, struct slice age
 void txn_member_put(struct txn *t, struct slice house_id, struct slice agent_id,
                     enum member_role role, int64_t now_ms);
 
-/* The word for a role in the tables. Static storage. */
-struct slice role_text(enum member_role role);
-
 /* The role of a word of the tables; ROLE_NONE for none. */
 enum member_role role_of(const char *text);
 

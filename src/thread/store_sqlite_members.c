@@ -25,11 +25,6 @@ static const char invite_find[] =
 static const char invite_use[] =
     "UPDATE invites SET used_at = ?2, used_by = ?3 WHERE hash = ?1 AND used_at IS NULL";
 
-struct slice role_text(enum member_role role)
-{
-    return role == ROLE_OWNER ? SLICE("owner") : SLICE("member");
-}
-
 enum member_role role_of(const char *text)
 {
     return text[0] == 'o' ? ROLE_OWNER : text[0] == 'm' ? ROLE_MEMBER : ROLE_NONE;

@@ -10,8 +10,6 @@
 #include "base/number.h"
 #include "thread/store_sqlite.h"
 
-#define CURSOR_BYTES 64u
-
 /* ?1 house, ?2 and ?3 the cursor, ?4 parent, ?5 status, ?6 tag, ?7 pinned, ?8 rows. A filter that
  * is NULL holds for all. */
 #define HEAD "SELECT " THREAD_COLUMNS " FROM threads t INDEXED BY "
@@ -71,16 +69,21 @@ static void read_cursor(struct txn *t, struct slice cursor, int64_t *ret_activit
     *ret_id = cursor.len > 0 ? rest : SLICE("");
 }
 
+void store_thread_cursor(int64_t activity_ms, struct slice id, char out[static STORE_CURSOR_BYTES])
+{
+    (void)snprintf(out, STORE_CURSOR_BYTES, "%" PRId64 ".%.*s", activity_ms, (int)id.len, id.ptr);
+}
+
 static struct slice make_cursor(struct txn *t, int64_t activity, struct slice id)
 {
-    char text[CURSOR_BYTES];
-    int len = snprintf(text, sizeof(text), "%" PRId64 ".%.*s", activity, (int)id.len, id.ptr);
-    char *copy = arena_try_copy(t->arena, (struct slice){text, (size_t)len});
+    char text[STORE_CURSOR_BYTES];
+    store_thread_cursor(activity, id, text);
+    char *copy = arena_try_copy(t->arena, slice_of(text));
     if (!copy) {
         txn_refuse(t, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
         return (struct slice){0};
     }
-    return (struct slice){copy, (size_t)len};
+    return slice_of(copy);
 }
 
 static sqlite3_stmt *begin(struct txn *t, const struct thread_query *query,

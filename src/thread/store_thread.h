@@ -62,6 +62,12 @@ struct thread_query {
     bool pinned; /* only pinned ones */
 };
 
+#define STORE_CURSOR_BYTES 64u
+
+/* Writes the cursor of a list of threads behind the place of a thread in it, whose last entry was
+ * then (its creation where there is none), NUL-terminated: for who puts something in between. */
+void store_thread_cursor(int64_t activity_ms, struct slice id, char out[static STORE_CURSOR_BYTES]);
+
 /* Newest activity first: of the last entry, or of the creation where there is none. Cost of a page:
  * see docs/format.md. ERR_INVALID: the page. */
 int store_thread_list(struct thread_store *s, const struct thread_query *query,
