@@ -2,6 +2,8 @@
  * to see what happened within a turn. */
 #include "serve/access.h"
 
+#include "serve/mount.h"
+
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +43,14 @@ static void format_remote(const struct conn *c, char out[static 64])
     }
 }
 
+/* The path as it may be told. */
+static struct slice visible(const struct exchange *x, struct slice path)
+{
+    struct slice behind = x->mount == NULL ? (struct slice){NULL, 0} : x->mount->secret_behind;
+
+    return behind.len > 0 && slice_starts_with(path, behind) ? behind : path;
+}
+
 void access_begin(struct exchange *x)
 {
     struct slice path = {"", 0};
@@ -60,6 +70,7 @@ void access_begin(struct exchange *x)
     if (x->head != NULL) {
         http_target_split(exchange_request(x)->target, &path, &query);
     }
+    path = visible(x, path);
     a->path_len = path.len < sizeof(a->path) ? path.len : sizeof(a->path);
     memcpy(a->path, path.ptr, a->path_len);
     x->access = a;

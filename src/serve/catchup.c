@@ -13,7 +13,11 @@ static struct slice cache_control_of(const struct exchange *x)
     if (x->query.offset.kind == OFFSET_NOW) {
         return REPLY_NO_STORE;
     }
-    return x->op.result.page.bytes == 0 ? SLICE("no-cache") : x->worker->server->cache_control;
+    if (x->op.result.page.bytes == 0) {
+        return SLICE("no-cache");
+    }
+    /* What only some may see is nothing for a cache that many share. */
+    return x->mount != NULL ? SERVER_CACHE_PRIVATE : x->worker->server->cache_control;
 }
 
 static void put_headers(struct exchange *x, int status, struct slice etag, bool cursor)

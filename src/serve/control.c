@@ -7,8 +7,6 @@
 
 #include <stdlib.h>
 
-#define COPIED_BYTES_MAX (16 * KIB) /* a longer answer does not go through the worker's buffer */
-
 void control_destroy(struct control *c)
 {
     if (c != NULL) {
@@ -23,19 +21,7 @@ void control_answer(struct exchange *x, int status, struct slice type, struct sl
 {
     reply_begin(x, status, cache_control);
     reply_literal(x, SLICE("Content-Type"), type);
-    if (document.len <= COPIED_BYTES_MAX) {
-        reply_send(x, document);
-        return;
-    }
-    reply_end_head(x, document.len);
-    if (!reply_queue_head(x)) {
-        return;
-    }
-    if (!x->head_only && conn_send_copy(&x->session->conn, document) != 0) {
-        session_drop(x->session);
-        return;
-    }
-    reply_done(x);
+    reply_send(x, document);
 }
 
 /* The public keys are for everybody; what a wake or a claim was given a token for needs the token

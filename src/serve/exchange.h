@@ -47,6 +47,7 @@ struct exchange {
     bool control;    /* the path is one of the control API: refusals take its form */
     const struct mount *mount; /* whose route it is: refusals take its form; NULL: the server's */
     void *guest;               /* the mount's state; NULL: none */
+    bool as_stream;            /* the mount left it to the streams' handlers: so do refusals */
     struct body body;          /* the request's */
     struct query query;
     struct live live;

@@ -18,6 +18,8 @@ struct mount {
     /* Streams whose names begin so are the mount's: while there is no secret, nobody else reads or
      * writes them, nor forks them. Empty: none. */
     struct slice reserved;
+    /* What follows this in a path is a secret, and is not logged. Empty: nothing. */
+    struct slice secret_behind;
 
     /* The engine is open and the workers listen, but do not run. An error, with a sentence, ends
      * the start; `close` is not called then. */

@@ -48,21 +48,27 @@ void problem_format_control(struct buf *out, int status, struct slice message)
     buf_append(out, SLICE("}}\n"));
 }
 
+/* Whether a mount's refusals are composed by the mount. */
+static bool is_guest(const struct exchange *x)
+{
+    return x->mount != NULL && !x->as_stream;
+}
+
 void problem_begin(struct exchange *x, int status)
 {
     reply_begin(x, status, REPLY_NO_STORE);
     reply_literal(x, SLICE("Content-Type"),
-                  x->control || x->mount != NULL ? SLICE("application/json")
-                                                 : SLICE("application/problem+json"));
+                  x->control || is_guest(x) ? SLICE("application/json")
+                                            : SLICE("application/problem+json"));
 }
 
 /* The document, in the caller's memory. */
 static struct slice compose(char memory[static DOCUMENT_BYTES_MAX], const struct exchange *x,
                             int status, struct slice detail)
 {
-    void (*format)(struct buf *, int, struct slice) = x->mount != NULL ? x->mount->format_problem
-                                                      : x->control     ? problem_format_control
-                                                                       : problem_format;
+    void (*format)(struct buf *, int, struct slice) = is_guest(x)  ? x->mount->format_problem
+                                                      : x->control ? problem_format_control
+                                                                   : problem_format;
     struct buf document;
 
     buf_init_fixed(&document, memory, DOCUMENT_BYTES_MAX);

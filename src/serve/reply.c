@@ -4,6 +4,8 @@
 
 #include "serve/access.h"
 
+#define COPIED_BYTES_MAX (16 * KIB) /* a longer body does not go through the worker's buffer */
+
 #define ALL_METHODS "GET, HEAD, PUT, POST, DELETE, OPTIONS"
 
 /* What scripts of other origins may read: all that PROTOCOL.md 13.2 names, and what HTTP hides. */
@@ -141,11 +143,18 @@ void reply_send_bare(struct exchange *x)
 
 void reply_send(struct exchange *x, struct slice body)
 {
+    bool apart = body.len > COPIED_BYTES_MAX;
+
     reply_end_head(x, body.len);
-    if (!x->head_only) {
+    if (!x->head_only && !apart) {
         buf_append(&x->worker->out, body);
     }
-    if (reply_queue_head(x)) {
-        reply_done(x);
+    if (!reply_queue_head(x)) {
+        return;
     }
+    if (!x->head_only && apart && conn_send_copy(&x->session->conn, body) != 0) {
+        session_drop(x->session);
+        return;
+    }
+    reply_done(x);
 }

@@ -429,9 +429,8 @@ int server_run(const struct serve_config *config, FILE *ready, struct errmsg *ms
         .started_ms = wall_ms(),
         .conn = {.input_bytes_max = INPUT_BYTES_MAX},
         .body_bytes_total_max = config->body_bytes_max * 4,
-        .cache_control = config->tunables.secret.len > 0
-                             ? SLICE("private, max-age=60, stale-while-revalidate=300")
-                             : SLICE("public, max-age=60, stale-while-revalidate=300"),
+        .cache_control = config->tunables.secret.len > 0 ? SERVER_CACHE_PRIVATE
+                                                         : SERVER_CACHE_PUBLIC,
     };
     sigset_t signals;
     struct sys sys;

@@ -452,3 +452,13 @@ void session_hurry(struct session *s)
     }
     session_advance(s); /* sends it */
 }
+
+void session_end_read(struct session *s)
+{
+    if (s->state == SESSION_BUSY) {
+        longpoll_time_out(s->exchange);
+    } else if (s->state == SESSION_LIVE) {
+        sse_stop(s->exchange);
+    }
+    session_advance(s); /* sends it */
+}

@@ -56,6 +56,9 @@ void session_set_deadline(struct session *s, uint64_t delay_ms);
 /* The server will not wait any longer: refuses a request that is still coming. */
 void session_hurry(struct session *s);
 
+/* Ends a live answer, cleanly, as its time-out would. The connection may go on. */
+void session_end_read(struct session *s);
+
 /* The server is stopping: ends idle and live connections, lets answers come that are being made. */
 void session_drain(struct session *s);
 

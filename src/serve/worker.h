@@ -17,6 +17,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#define SERVER_CACHE_PRIVATE SLICE("private, max-age=60, stale-while-revalidate=300")
+#define SERVER_CACHE_PUBLIC  SLICE("public, max-age=60, stale-while-revalidate=300")
+
 struct keys;
 struct subscriptions;
 struct webhook;

@@ -1,0 +1,125 @@
+/* Members: the only access that there is. Owners add, change and remove; anybody may leave. */
+#include "app/handlers.h"
+
+#include "app/app.h"
+#include "app/may.h"
+#include "app/paging.h"
+#include "app/record_json.h"
+#include "app/signals.h"
+
+static const struct input_text role_rules = {.bytes_max = 16, .required = true};
+
+int member_list(struct api_call *c)
+{
+    struct params p;
+    struct house_record house;
+    struct member_list list;
+    struct errmsg msg = {{0}};
+
+    params_begin(&p, c->query, &c->memory, &c->error);
+    struct store_page page = paging_read(&p);
+
+    if (params_end(&p) != 0 || may_house(c, c->params[0], ROLE_MEMBER, &house) != API_DONE) {
+        return API_FAILED;
+    }
+    int code = store_member_list(c->app->store, house.id, &page, &c->memory, &list, &msg);
+
+    if (code != 0) {
+        return api_fail(c, code, &msg, "house");
+    }
+    paging_begin(c, "members");
+    for (size_t i = 0; i < list.count; i++) {
+        paging_item(c, i);
+        json_put_member(&c->answer, &list.items[i]);
+    }
+    return paging_end(c, list.next);
+}
+
+/* What a refusal of the store means here. */
+static int fail(struct api_call *c, int code, const struct errmsg *msg)
+{
+    return code == ERR_CONFLICT ? api_refuse(c, API_LAST_OWNER,
+                                             "a house must keep an owner: make another member "
+                                             "one first")
+                                : api_fail(c, code, msg, "agent among its members");
+}
+
+int member_put(struct api_call *c)
+{
+    struct input in;
+    struct house_record house;
+    struct agent_record agent;
+    struct signals signals = {.count = 0};
+    enum member_role role = ROLE_NONE;
+    enum member_role before = ROLE_NONE;
+    struct errmsg msg = {{0}};
+
+    if (may_house(c, c->params[0], ROLE_OWNER, &house) != API_DONE) {
+        return API_FAILED;
+    }
+    input_begin(&in, c->body, false, &c->memory, &c->error);
+    struct slice text = input_text(&in, "role", &role_rules);
+
+    if (!in.failed && !role_parse(text, &role)) {
+        input_refuse(&in, "role", "must be owner or member");
+    }
+    if (input_end(&in) != 0) {
+        return API_FAILED;
+    }
+    int code = store_agent_get(c->app->store, c->params[1], &c->memory, &agent, &msg);
+
+    if (code != 0 || agent.deleted_ms != 0) {
+        return api_fail(c, code == 0 ? ERR_NOTFOUND : code, &msg, "agent");
+    }
+    struct member_record member = {.agent_id = agent.id,
+                                   .role = role,
+                                   .kind = agent.kind,
+                                   .name = agent.name,
+                                   .handle = agent.handle,
+                                   .added_ms = c->now_ms};
+
+    signals_add(&signals, c, house.primary_thread_id, api_agent(c), "signal.house.member_added",
+                (struct signal_member[]){
+                    {"agentId", agent.id}, {"role", role_text(role)}, {NULL, {NULL, 0}}});
+    if (signals_check(&signals, c) != 0) {
+        return API_FAILED;
+    }
+    code = store_member_put(c->app->store, house.id, &member, signals.items, signals.count, &before,
+                            &msg);
+    if (code != 0) {
+        return fail(c, code, &msg);
+    }
+    if (before == ROLE_OWNER) {
+        app_revoke(c->app, &(struct revocation){.agent_id = agent.id, .house_id = house.id});
+    }
+    (void)outbox_run(c->app->outbox, house.primary_thread_id); /* else it is tried again */
+    json_put_member(&c->answer, &member);
+    return api_answer(c, before == ROLE_NONE ? 201 : 200);
+}
+
+int member_remove(struct api_call *c)
+{
+    struct house_record house;
+    struct signals signals = {.count = 0};
+    struct slice agent_id = c->params[1];
+    bool leaves = slice_equal(agent_id, api_agent(c));
+    struct errmsg msg = {{0}};
+
+    if (may_house(c, c->params[0], leaves ? ROLE_MEMBER : ROLE_OWNER, &house) != API_DONE) {
+        return API_FAILED;
+    }
+    signals_add(&signals, c, house.primary_thread_id, api_agent(c), "signal.house.member_removed",
+                (struct signal_member[]){{"agentId", agent_id}, {NULL, {NULL, 0}}});
+    if (signals_check(&signals, c) != 0) {
+        return API_FAILED;
+    }
+    int code = store_member_remove(c->app->store, house.id, agent_id, signals.items, signals.count,
+                                   &msg);
+
+    if (code != 0) {
+        return fail(c, code, &msg);
+    }
+    app_revoke(c->app, &(struct revocation){.agent_id = agent_id, .house_id = house.id});
+    (void)outbox_run(c->app->outbox, house.primary_thread_id); /* else it is tried again */
+    return api_answer(c, 204);
+}

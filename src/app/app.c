@@ -1,0 +1,315 @@
+/* Order of opening: records, then what stands on them, then what crashes left undone, and only then
+ * the workers run. Closing is the reverse: the poster has nothing under way once the workers have
+ * ended, since every post has an exchange that waits for it. */
+#include "app/app.h"
+
+#include "app/api_call.h"
+#include "app/attempts.h"
+#include "app/first_owner.h"
+#include "app/grants.h"
+#include "app/sandbox_key.h"
+#include "app/spend.h"
+#include "app/streams.h"
+#include "serve/session.h"
+#include "thread/outbox.h"
+#include "thread/poster.h"
+#include "thread/recency.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define APP_THREADS     4u
+#define PATH_BYTES_MAX  1200u
+#define READERS_PER_APP 4u
+
+static void trouble(void *context, const char *sentence)
+{
+    const struct app *app = context;
+
+    logger_line(app->config.logger, LOGGER_WARN, "%s", sentence);
+}
+
+/* An entry that a crash kept from being counted. */
+static void seen(void *context, struct slice thread_id, const struct entry *entry,
+                 struct slice json)
+{
+    spend_catch_up(context, thread_id, &(struct post_entry){.id = entry->id, .json = json});
+}
+
+static int open_store(struct app *app, struct errmsg *msg)
+{
+    char path[PATH_BYTES_MAX];
+    const struct thread_store_config config = {.path = path, .reader_count = READERS_PER_APP};
+
+    if ((size_t)snprintf(path, sizeof(path), "%s/app.db", app->config.data_dir) >= sizeof(path)) {
+        return err_set(msg, ERR_INVALID, "the path of the data directory is too long");
+    }
+    return store_open(&config, &app->store, msg);
+}
+
+/* What needs no record: tables and threads. */
+static int open_parts(struct app *app, struct errmsg *msg)
+{
+    const struct recency_config recency = {
+        .store = app->store, .trouble = trouble, .seen = seen, .context = app};
+    unsigned threads = app->config.thread_count > 0 ? app->config.thread_count : APP_THREADS;
+    int code = pool_create(threads, &app->pool);
+
+    code = code == 0 ? grants_create(&app->grants) : code;
+    code = code == 0 ? attempts_create(&app->attempts) : code;
+    code = code == 0 ? recency_open(&recency, &app->recency) : code;
+    return code == 0 ? 0 : err_set(msg, code, "cannot start threads: %s", err_text(code));
+}
+
+static int open_writers(struct app *app, struct errmsg *msg)
+{
+    int code = streams_open(app, &app->streams, msg);
+
+    if (code != 0) {
+        return code;
+    }
+    const struct poster_config poster = {
+        .store = app->store, .client = app->streams, .pool = app->pool};
+
+    code = poster_create(&poster, &app->poster);
+    if (code != 0) {
+        return err_set(msg, code, "cannot start threads: %s", err_text(code));
+    }
+    const struct outbox_config outbox = {.store = app->store,
+                                         .client = app->streams,
+                                         .poster = app->poster,
+                                         .trouble = trouble,
+                                         .context = app};
+
+    code = outbox_create(&outbox, &app->outbox);
+    return code == 0 ? 0 : err_set(msg, code, "cannot start threads: %s", err_text(code));
+}
+
+/* What a crash, or a failing append, left undone. */
+static int reconcile(struct app *app, struct errmsg *msg)
+{
+    /* What the streams have first: the outbox appends behind it. */
+    int code = recency_reconcile(app->recency, app->streams, msg);
+
+    code = code == 0 ? outbox_reconcile(app->outbox, msg) : code;
+    if (code != 0 && app->config.streams_url != NULL) {
+        /* The other server may come later; lists are a little behind until the next start. */
+        logger_line(app->config.logger, LOGGER_WARN, "%s", msg->text);
+        code = 0;
+    }
+    return code;
+}
+
+static void close_all(struct app *app)
+{
+    struct errmsg msg = {{0}};
+
+    outbox_destroy(app->outbox);
+    pool_destroy(app->pool);
+    poster_destroy(app->poster);
+    stream_client_free(app->streams);
+    if (recency_close(app->recency, &msg) != 0) {
+        logger_line(app->config.logger, LOGGER_WARN, "recency was not written: %s", msg.text);
+    }
+    attempts_destroy(app->attempts);
+    grants_destroy(app->grants);
+    store_close(app->store);
+    app->outbox = NULL;
+    app->pool = NULL;
+    app->poster = NULL;
+    app->streams = NULL;
+    app->recency = NULL;
+    app->attempts = NULL;
+    app->grants = NULL;
+    app->store = NULL;
+}
+
+static int on_open(void *context, struct server *server, struct errmsg *msg)
+{
+    struct app *app = context;
+
+    app->server = server;
+    int code = sandbox_key_load(app->config.data_dir, app->sandbox_key, msg);
+
+    code = code == 0 ? open_store(app, msg) : code;
+    code = code == 0 ? open_parts(app, msg) : code;
+    code = code == 0 ? open_writers(app, msg) : code;
+    code = code == 0 ? first_owner_make(app, msg) : code;
+    code = code == 0 ? reconcile(app, msg) : code;
+    if (code != 0) {
+        close_all(app);
+    }
+    return code;
+}
+
+static void on_stop(void *context)
+{
+    (void)context; /* requests that are there are answered; nothing else begins by itself */
+}
+
+static void on_close(void *context)
+{
+    close_all(context);
+}
+
+static bool on_takes(void *context, struct slice path)
+{
+    (void)context;
+    return route_takes(path);
+}
+
+/* The code for a status that the server answers by itself. */
+static enum api_code code_of_status(int status)
+{
+    switch (status) {
+    case 408:
+        return API_REQUEST_TIMEOUT;
+    case 413:
+    case 414:
+    case 431:
+        return API_TOO_LARGE;
+    case 429:
+        return API_RATE_LIMITED;
+    case 503:
+        return API_BUSY;
+    case 507:
+        return API_STORAGE_FULL;
+    default:
+        return status >= 500 ? API_INTERNAL : API_INVALID_INPUT;
+    }
+}
+
+static void on_problem(struct buf *out, int status, struct slice detail)
+{
+    struct api_error error;
+
+    (void)api_error_set(&error, code_of_status(status), "%.*s", (int)detail.len, detail.ptr);
+    api_error_format(out, &error);
+}
+
+int app_create(const struct app_config *config, struct app **ret_app)
+{
+    struct app *app = calloc(1, sizeof(*app));
+
+    if (app == NULL) {
+        return ERR_NOMEM;
+    }
+    app->config = *config;
+    list_init(&app->errands);
+    (void)pthread_mutex_init(&app->mutex, NULL); /* does not fail on Linux */
+    app->secure = slice_starts_with(slice_of(config->public_url), SLICE("https://"));
+    app->mount = (struct mount){
+        .context = app,
+        .program = "arbe serve",
+        .reserved = SLICE(THREAD_STREAM),
+        .secret_behind = SLICE(ROUTE_ROOT "/invites/"),
+        .open = on_open,
+        .stop = on_stop,
+        .close = on_close,
+        .takes = on_takes,
+        .begin = api_begin,
+        .leave = api_leave,
+        .format_problem = on_problem,
+    };
+    *ret_app = app;
+    return 0;
+}
+
+const struct mount *app_mount(struct app *app)
+{
+    return &app->mount;
+}
+
+/* A revocation on its way to one worker. */
+struct errand {
+    struct list link; /* on the app's list, until it is done */
+    struct task task;
+    struct app *app;
+    struct worker *worker;
+    char agent_id[STORE_ID_BYTES]; /* empty: any; likewise the others */
+    char key_id[STORE_ID_BYTES];
+    char session_hash[API_KEY_HASH_BYTES];
+    char house_id[STORE_ID_BYTES];
+    char thread_id[STORE_ID_BYTES];
+};
+
+static bool fits(const char *wanted, struct slice is)
+{
+    return wanted[0] == '\0' || slice_equal(slice_of(wanted), is);
+}
+
+static bool applies(const struct errand *e, const struct exchange *x)
+{
+    const struct api_call *c = x == NULL || x->mount == NULL ? NULL : x->guest;
+
+    return c != NULL && x->live.stream != NULL && fits(e->agent_id, slice_of(c->caller.agent_id)) &&
+           fits(e->key_id, slice_of(c->caller.key_id)) &&
+           fits(e->session_hash, slice_of(c->caller.hash)) &&
+           fits(e->house_id, slice_of(c->access.house_id)) && fits(e->thread_id, c->params[0]);
+}
+
+static void end_reads(struct task *task)
+{
+    struct errand *e = container_of(task, struct errand, task);
+
+    /* A session whose read ends may go on to its next request, but leaves the list in a later turn
+     * only. */
+    LIST_FOR_EACH(node, &e->worker->sessions)
+    {
+        struct session *s = container_of(node, struct session, link);
+
+        if (applies(e, s->exchange)) {
+            session_end_read(s);
+        }
+    }
+    (void)pthread_mutex_lock(&e->app->mutex);
+    list_remove(&e->link);
+    (void)pthread_mutex_unlock(&e->app->mutex);
+    free(e);
+}
+
+static void take(char *out, size_t size, struct slice text)
+{
+    (void)snprintf(out, size, "%.*s", (int)text.len, text.len == 0 ? "" : text.ptr);
+}
+
+void app_revoke(struct app *app, const struct revocation *revocation)
+{
+    grants_forget(app->grants);
+    for (unsigned i = 0; i < app->server->config->worker_count; i++) {
+        struct errand *e = calloc(1, sizeof(*e));
+
+        if (e == NULL) {
+            abort(); /* a reader that was to be let go must not stay */
+        }
+        e->app = app;
+        list_init(&e->link);
+        list_init(&e->task.link);
+        e->task.run = end_reads;
+        e->worker = &app->server->workers[i];
+        take(e->agent_id, sizeof(e->agent_id), revocation->agent_id);
+        take(e->key_id, sizeof(e->key_id), revocation->key_id);
+        take(e->session_hash, sizeof(e->session_hash), revocation->session_hash);
+        take(e->house_id, sizeof(e->house_id), revocation->house_id);
+        take(e->thread_id, sizeof(e->thread_id), revocation->thread_id);
+        (void)pthread_mutex_lock(&app->mutex);
+        list_append(&app->errands, &e->link);
+        (void)pthread_mutex_unlock(&app->mutex);
+        loop_post(e->worker->loop, &e->task);
+    }
+}
+
+void app_destroy(struct app *app)
+{
+    if (app == NULL) {
+        return;
+    }
+    /* Those for workers that had ended by then. */
+    LIST_FOR_EACH(node, &app->errands)
+    {
+        free(container_of(node, struct errand, link));
+    }
+    (void)pthread_mutex_destroy(&app->mutex);
+    explicit_bzero(app->sandbox_key, sizeof(app->sandbox_key));
+    free(app);
+}

@@ -1,0 +1,123 @@
+/* Paths are compared segment by segment, after percent-decoding, so that no spelling of a path
+ * slips by what another spelling is guarded by. */
+#include "app/route.h"
+
+#include "base/attr.h"
+#include "http/request.h"
+
+#include <stdio.h>
+
+#define SEGMENTS_MAX 6u
+
+/* The decoded segments of a path. */
+struct segments {
+    struct slice at[SEGMENTS_MAX];
+    size_t count;
+    bool bad_escape;
+    bool good; /* not too many */
+};
+
+static void split(struct slice path, char *memory, struct segments *ret)
+{
+    struct slice rest = {path.ptr + 1, path.len - 1};
+    struct slice raw;
+
+    *ret = (struct segments){.good = true};
+    while (slice_split(&rest, '/', &raw)) {
+        long len = http_percent_decode(raw, memory);
+
+        if (ret->count == SEGMENTS_MAX) {
+            ret->good = false;
+            return;
+        }
+        if (len < 0) {
+            ret->bad_escape = true;
+            return;
+        }
+        ret->at[ret->count++] = (struct slice){memory, (size_t)len};
+        memory += len;
+    }
+}
+
+bool route_takes(struct slice path)
+{
+    const struct slice root = SLICE(ROUTE_ROOT);
+
+    return slice_starts_with(path, root) && (path.len == root.len || path.ptr[root.len] == '/');
+}
+
+static bool fits(const char *pattern, const struct segments *path,
+                 struct slice params[ROUTE_PARAMS_MAX])
+{
+    struct slice rest = slice_of(pattern + 1);
+    struct slice wanted;
+    size_t param_count = 0;
+    size_t i = 0;
+
+    while (slice_split(&rest, '/', &wanted)) {
+        if (i == path->count) {
+            return false;
+        }
+        if (wanted.ptr[0] == ':') {
+            if (path->at[i].len == 0) {
+                return false;
+            }
+            params[param_count++] = path->at[i];
+        } else if (!slice_equal(wanted, path->at[i])) {
+            return false;
+        }
+        i++;
+    }
+    return i == path->count;
+}
+
+/* A fixed segment is stronger than one that takes any text: the table has them first. */
+struct route_match route_find(enum http_method method, struct slice path, char *memory)
+{
+    enum http_method wanted = method == HTTP_HEAD ? HTTP_GET : method;
+    struct route_match match = {.route = NULL};
+    const char *known = NULL;
+    struct segments segments;
+
+    split(path, memory, &segments);
+    match.bad_escape = segments.bad_escape;
+    if (!segments.good || segments.bad_escape) {
+        return match;
+    }
+    for (size_t i = 0; i < route_count; i++) {
+        const struct route *r = &routes[i];
+        struct slice params[ROUTE_PARAMS_MAX] = {{NULL, 0}};
+
+        /* Of two patterns that fit, such as keys/ and :id, the first is meant, for all methods. */
+        if (!fits(r->pattern, &segments, params) ||
+            (known != NULL && !slice_equal(slice_of(known), slice_of(r->pattern)))) {
+            continue;
+        }
+        known = r->pattern;
+        match.known = true;
+        if (r->method == wanted) {
+            match.route = r;
+            memcpy(match.params, params, sizeof(params));
+            return match;
+        }
+    }
+    return match;
+}
+
+void route_allow(struct slice path, char *out, size_t size)
+{
+    static const enum http_method all[] = {HTTP_GET, HTTP_PUT, HTTP_POST, HTTP_PATCH, HTTP_DELETE};
+    char memory[HTTP_TARGET_BYTES_MAX];
+    size_t len = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < ARRAY_COUNT(all) && path.len <= sizeof(memory); i++) {
+        if (route_find(all[i], path, memory).route != NULL && len < size) {
+            len += (size_t)snprintf(out + len, size - len, "%s, ",
+                                    all[i] == HTTP_GET ? "GET, HEAD" : http_method_name(all[i]));
+        }
+    }
+    if (len < size) {
+        (void)snprintf(out + len, size - len, "OPTIONS");
+    }
+}

@@ -1,0 +1,280 @@
+/* Two lists are merged: the store's, without the threads that memory knows to be ahead, and those,
+ * at the places that memory gives them. Both are walked only as far as the page needs; of threads
+ * that are ahead, those of other houses are told by their house, which is known by heart. */
+#include "app/thread_page.h"
+
+#include "app/app.h"
+#include "app/grants.h"
+#include "app/paging.h"
+#include "app/record_json.h"
+#include "base/number.h"
+#include "thread/recency.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A place in the order of the list: newest first, and of one time the greater id first. */
+struct place {
+    int64_t ts;
+    struct slice id;
+};
+
+static int compare(const struct place *a, const struct place *b)
+{
+    if (a->ts != b->ts) {
+        return a->ts > b->ts ? -1 : 1;
+    }
+    return -slice_compare(a->id, b->id);
+}
+
+/* The threads that are ahead, in the order of the list. */
+struct ahead {
+    struct recency_ahead *all; /* owned */
+    size_t count;
+    size_t at;                   /* the next candidate */
+    struct thread_record record; /* of the candidate, once it is found to belong here */
+    bool found;
+};
+
+/* The store's list. */
+struct stored {
+    struct thread_list list;
+    size_t at;
+    bool ended;
+    char after[STORE_CURSOR_BYTES];
+};
+
+struct merge {
+    struct api_call *c;
+    const struct thread_query *query;
+    size_t limit;
+    struct ahead ahead;
+    struct stored stored;
+};
+
+static struct place place_of(const struct recency_ahead *a)
+{
+    return (struct place){a->ts, slice_of(a->thread_id)};
+}
+
+static int by_place(const void *a, const void *b)
+{
+    struct place first = place_of(a);
+    struct place second = place_of(b);
+
+    return compare(&first, &second);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct recency_ahead *first = a;
+    const struct recency_ahead *second = b;
+
+    return strcmp(first->thread_id, second->thread_id);
+}
+
+/* Whether a thread is among those that are ahead: they are few, and looked through by time. */
+static bool is_ahead(const struct recency_ahead *sorted, size_t count, struct slice id)
+{
+    struct recency_ahead wanted = {.ts = 0};
+
+    if (id.len >= sizeof(wanted.thread_id)) {
+        return false;
+    }
+    memcpy(wanted.thread_id, id.ptr, id.len);
+    return bsearch(&wanted, sorted, count, sizeof(*sorted), by_id) != NULL;
+}
+
+static bool fits_tag(const struct thread_record *thread, struct slice tag)
+{
+    for (size_t i = 0; i < thread->tag_count; i++) {
+        if (slice_equal(thread->tags[i], tag)) {
+            return true;
+        }
+    }
+    return tag.ptr == NULL;
+}
+
+static bool fits(const struct thread_record *thread, const struct thread_query *query)
+{
+    return slice_equal(thread->house_id, query->house_id) &&
+           (query->parent_id.ptr == NULL || slice_equal(thread->parent_id, query->parent_id)) &&
+           (!query->with_status || (int)thread->status == (int)query->status) &&
+           (!query->pinned || thread->pinned_ms != 0) && fits_tag(thread, query->tag);
+}
+
+/* Whether it may be of the house: surely not is what is known by heart. */
+static bool may_belong(struct merge *m, struct slice thread_id)
+{
+    char house_id[STORE_ID_BYTES];
+
+    return !grants_find_house(m->c->app->grants, thread_id, house_id) ||
+           slice_equal(slice_of(house_id), m->query->house_id);
+}
+
+/* Finds the next candidate that belongs to the list; false at the end of them. */
+static int find_ahead(struct merge *m)
+{
+    struct ahead *a = &m->ahead;
+    struct errmsg msg = {{0}};
+
+    while (!a->found && a->at < a->count) {
+        struct slice id = slice_of(a->all[a->at].thread_id);
+        int code = may_belong(m, id)
+                       ? store_thread_get(m->c->app->store, id, &m->c->memory, &a->record, &msg)
+                       : ERR_NOTFOUND;
+
+        if (code != 0 && code != ERR_NOTFOUND) {
+            return api_fail(m->c, code, &msg, "thread");
+        }
+        if (code == 0) {
+            grants_keep_house(m->c->app->grants, id, a->record.house_id);
+            a->found = fits(&a->record, m->query);
+        }
+        a->at += !a->found;
+    }
+    return API_DONE;
+}
+
+/* Finds the store's next thread that is not ahead. `sorted` are those that are, by id. */
+static int find_stored(struct merge *m, const struct recency_ahead *sorted, size_t count)
+{
+    struct stored *s = &m->stored;
+    struct errmsg msg = {{0}};
+
+    for (;;) {
+        while (s->at < s->list.count && is_ahead(sorted, count, s->list.items[s->at].id)) {
+            s->at++;
+        }
+        if (s->at < s->list.count || s->ended) {
+            return API_DONE;
+        }
+        const struct store_page page = {.after = slice_of(s->after), .limit = m->limit};
+        int code = store_thread_list(m->c->app->store, m->query, &page, &m->c->memory, &s->list,
+                                     &msg);
+
+        if (code != 0) {
+            return api_fail(m->c, code, &msg, "page");
+        }
+        s->at = 0;
+        s->ended = s->list.next.ptr == NULL;
+        (void)snprintf(s->after, sizeof(s->after), "%.*s", (int)s->list.next.len,
+                       s->ended ? "" : s->list.next.ptr);
+    }
+}
+
+static struct place place_of_record(const struct thread_record *thread)
+{
+    return (struct place){thread->last_entry_ts != 0 ? thread->last_entry_ts : thread->created_ms,
+                          thread->id};
+}
+
+/* Puts the page, and where it ended. */
+static int put_page(struct merge *m, const struct recency_ahead *sorted, size_t count,
+                    char next[static STORE_CURSOR_BYTES])
+{
+    struct place last = {0, {NULL, 0}};
+
+    for (size_t i = 0;; i++) {
+        if (find_ahead(m) != API_DONE || find_stored(m, sorted, count) != API_DONE) {
+            return API_FAILED;
+        }
+        bool has_stored = m->stored.at < m->stored.list.count;
+
+        if (!m->ahead.found && !has_stored) {
+            next[0] = '\0';
+            return API_DONE;
+        }
+        if (i == m->limit) {
+            store_thread_cursor(last.ts, last.id, next);
+            return API_DONE;
+        }
+        struct place ahead = {0, {NULL, 0}};
+        struct place stored = {0, {NULL, 0}};
+
+        if (m->ahead.found) {
+            ahead = place_of(&m->ahead.all[m->ahead.at]);
+        }
+        if (has_stored) {
+            stored = place_of_record(&m->stored.list.items[m->stored.at]);
+        }
+        paging_item(m->c, i);
+        if (m->ahead.found && (!has_stored || compare(&ahead, &stored) < 0)) {
+            json_put_thread(&m->c->answer, &m->ahead.record, ahead.ts);
+            last = ahead;
+            m->ahead.found = false;
+            m->ahead.at++;
+        } else {
+            json_put_thread(&m->c->answer, &m->stored.list.items[m->stored.at], 0);
+            last = stored;
+            m->stored.at++;
+        }
+    }
+}
+
+/* Candidates begin behind the cursor, which is the store's and says a time and an id. */
+static void skip_to(struct merge *m, struct slice cursor)
+{
+    struct slice rest = cursor;
+    struct slice number;
+    struct place from;
+    uint64_t ts = 0;
+
+    if (cursor.len == 0 || !slice_split(&rest, '.', &number) ||
+        !number_parse_u64(number, INT64_MAX, false, &ts)) {
+        return; /* the store refuses it */
+    }
+    from = (struct place){(int64_t)ts, rest};
+    while (m->ahead.at < m->ahead.count) {
+        struct place place = place_of(&m->ahead.all[m->ahead.at]);
+
+        if (compare(&from, &place) < 0) {
+            break;
+        }
+        m->ahead.at++;
+    }
+}
+
+/* The threads ahead once more, by id; NULL when there is no memory. */
+static struct recency_ahead *sort_by_id(const struct ahead *a)
+{
+    struct recency_ahead *sorted = malloc((a->count + 1) * sizeof(*sorted));
+
+    if (sorted != NULL && a->count > 0) {
+        memcpy(sorted, a->all, a->count * sizeof(*sorted));
+        qsort(sorted, a->count, sizeof(*sorted), by_id);
+    }
+    return sorted;
+}
+
+int thread_page_answer(struct api_call *c, const struct thread_query *query,
+                       const struct store_page *page)
+{
+    struct merge m = {.c = c, .query = query, .limit = page->limit};
+    char next[STORE_CURSOR_BYTES] = "";
+
+    if (page->after.len >= sizeof(next)) {
+        return api_refuse(c, API_INVALID_INPUT, "cursor must be a nextCursor that was told before");
+    }
+    int code = recency_get_ahead(c->app->recency, &m.ahead.all, &m.ahead.count);
+    struct recency_ahead *sorted = code == 0 ? sort_by_id(&m.ahead) : NULL;
+
+    if (sorted == NULL) {
+        free(m.ahead.all);
+        return api_refuse(c, API_BUSY, "the server has no memory for this just now");
+    }
+    if (m.ahead.count > 0) {
+        qsort(m.ahead.all, m.ahead.count, sizeof(*m.ahead.all), by_place);
+    }
+    skip_to(&m, page->after);
+    (void)snprintf(m.stored.after, sizeof(m.stored.after), "%.*s", (int)page->after.len,
+                   page->after.len == 0 ? "" : page->after.ptr);
+    paging_begin(c, "threads");
+    int result = put_page(&m, sorted, m.ahead.count, next);
+
+    free(sorted);
+    free(m.ahead.all);
+    return result != API_DONE
+               ? result
+               : paging_end(c, next[0] == '\0' ? (struct slice){NULL, 0} : slice_of(next));
+}
