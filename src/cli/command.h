@@ -19,6 +19,9 @@ enum command_exit {
  * code. */
 int command_streams(int argc, char **argv);
 
+/* Serves threads with their API and their streams, likewise. */
+int command_serve(int argc, char **argv);
+
 /* Works with the streams of a server. As above. */
 int command_stream(int argc, char **argv);
 

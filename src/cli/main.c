@@ -15,6 +15,7 @@ struct command {
 };
 
 static const struct command commands[] = {
+    {"serve", command_serve, "serve threads for people and agents, with their streams"},
     {"stream", command_stream, "create, append to, read and follow the streams of a server"},
     {"streams", command_streams, "serve durable streams from a data directory"},
 };
@@ -23,9 +24,9 @@ static const struct command commands[] = {
 
 static void print_help(FILE *out)
 {
-    (void)fprintf(out,
-                  "arbe serves durable streams: append-only, followed live, over plain HTTP.\n\n"
-                  "Usage: arbe COMMAND [FLAG...]\n\nCommands:\n");
+    (void)fprintf(out, "arbe keeps the threads that people and agents share, as durable streams "
+                       "over plain HTTP.\n\n"
+                       "Usage: arbe COMMAND [FLAG...]\n\nCommands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         (void)fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
     }

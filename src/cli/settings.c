@@ -83,11 +83,25 @@ static const struct flag flags[] = {
      AT(log_level), 0, 0},
     {"log-format", "text|json", "text", "how the operator's lines look", "text|json", FLAG_CHOICE,
      AT(log_format), 0, 0},
+    /* Those of `arbe serve` alone, see flag_count. */
+    {"streams-url", "URL", NULL,
+     "another Durable Streams server that has the threads' streams (default: this one)", NULL,
+     FLAG_TEXT, AT(streams_url), 0, 0},
+    {"streams-secret-file", "FILE", NULL, "file with that server's bearer secret", NULL, FLAG_TEXT,
+     AT(streams_secret_file), 0, 0},
 };
 
-void settings_print_help(FILE *out)
+#define SERVE_FLAGS 2u
+
+/* How many of the flags a program knows. */
+static size_t flag_count(enum settings_program program)
 {
-    flags_print_help(flags, ARRAY_COUNT(flags), out);
+    return ARRAY_COUNT(flags) - (program == SETTINGS_SERVE ? 0 : SERVE_FLAGS);
+}
+
+void settings_print_help(enum settings_program program, FILE *out)
+{
+    flags_print_help(flags, flag_count(program), out);
 }
 
 /* Whether text is "http://" or "https://" and an authority, with a path only where one is
@@ -165,6 +179,18 @@ static int check(const struct settings *settings, struct errmsg *msg)
                        "https://app.example",
                        settings->cors_origin);
     }
+    if (settings->streams_url != NULL && !is_url(slice_of(settings->streams_url), true)) {
+        return err_set(
+            msg, ERR_INVALID,
+            "--streams-url: \"%.60s\" is not good: it takes http:// or https://, a host, "
+            "and the path below which streams stand, such as "
+            "http://127.0.0.1:4438/v1/stream/",
+            settings->streams_url);
+    }
+    if (settings->streams_secret_file != NULL && settings->streams_url == NULL) {
+        return err_set(msg, ERR_INVALID,
+                       "--streams-secret-file is for another server: give --streams-url too");
+    }
     return 0;
 }
 
@@ -241,7 +267,8 @@ void settings_fill(const struct settings *settings, struct serve_config *config)
 static int load(struct settings *settings, struct settings_sources *sources, int argc, char **argv,
                 struct errmsg *msg)
 {
-    const struct flag_table table = {flags, ARRAY_COUNT(flags), settings, sources->origins};
+    const struct flag_table table = {flags, flag_count(settings->program), settings,
+                                     sources->origins};
     int code = flags_check_environment(&table, environ, msg);
 
     if (code == 0) {
@@ -257,7 +284,7 @@ static int load(struct settings *settings, struct settings_sources *sources, int
     if (code != 0) {
         return code;
     }
-    *settings = (struct settings){.config = NULL};
+    *settings = (struct settings){.program = settings->program};
     code = flags_set_defaults(&table, msg);
     if (code == 0) {
         code = config_file_apply(path, sources->file, &table, msg);
@@ -311,7 +338,7 @@ bool settings_print(const struct settings *settings, const struct settings_sourc
     struct buf text;
 
     buf_init(&text, CONFIG_FILE_BYTES_MAX);
-    for (size_t i = 0; i < ARRAY_COUNT(flags); i++) {
+    for (size_t i = 0; i < flag_count(settings->program); i++) {
         const struct flag *flag = &flags[i];
 
         if (!flags_is_setting(flag)) {
@@ -366,7 +393,7 @@ static bool differs(const struct flag *flag, const struct settings *a, const str
 void settings_tell_restart(const struct settings *running, const struct settings *now,
                            struct errmsg *msg)
 {
-    for (size_t i = 0; i < ARRAY_COUNT(flags); i++) {
+    for (size_t i = 0; i < flag_count(now->program); i++) {
         if (flags_is_setting(&flags[i]) && !is_reloadable(&flags[i]) &&
             differs(&flags[i], running, now)) {
             (void)err_set(msg, 0, "%s takes a restart to change", flags[i].name);
@@ -382,7 +409,7 @@ void settings_log(const struct settings *settings, const struct logger *logger)
     size_t count = 0;
 
     buf_init(&values, CONFIG_FILE_BYTES_MAX);
-    for (size_t i = 0; i < ARRAY_COUNT(flags); i++) {
+    for (size_t i = 0; i < flag_count(settings->program); i++) {
         size_t start = values.len;
 
         if (flags_is_setting(&flags[i])) {

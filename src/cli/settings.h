@@ -1,6 +1,6 @@
-/* The settings of `arbe streams`: one table of flags, where their values come from, and what they
- * make of a server's configuration. Texts borrow from the arguments, the environment or
- * settings_sources. */
+/* The settings of `arbe streams` and `arbe serve`: one table of flags, where their values come
+ * from, and what they make of a server's configuration. Texts borrow from the arguments, the
+ * environment or settings_sources. */
 #ifndef ARBE_CLI_SETTINGS_H
 #define ARBE_CLI_SETTINGS_H
 
@@ -8,7 +8,14 @@
 #include "cli/flags.h"
 #include "serve/config.h"
 
+/* Whose settings: the second has all of the first, and more. */
+enum settings_program {
+    SETTINGS_STREAMS,
+    SETTINGS_SERVE,
+};
+
 struct settings {
+    enum settings_program program;
     const char *config;
     const char *listen;
     const char *data;
@@ -33,6 +40,8 @@ struct settings {
     uint64_t checkpoint_bytes;
     uint64_t checkpoint_interval_ms;
     struct serve_limits limits;
+    const char *streams_url; /* SETTINGS_SERVE; NULL: threads' streams are this server's */
+    const char *streams_secret_file;
 };
 
 /* What the settings came from. Zeroed to begin with. */
@@ -42,10 +51,11 @@ struct settings_sources {
 };
 
 /* Prints the help of all flags. */
-void settings_print_help(FILE *out);
+void settings_print_help(enum settings_program program, FILE *out);
 
-/* Fills the settings from all sources and checks them. ERR_INVALID: something is set wrongly;
- * ERR_IO, ERR_NOMEM; each with a sentence. `sources` is to be finished either way. */
+/* Fills the settings of `settings->program` from all sources and checks them. ERR_INVALID:
+ * something is set wrongly; ERR_IO, ERR_NOMEM; each with a sentence. `sources` is to be finished
+ * either way. */
 int settings_load(struct settings *settings, struct settings_sources *sources, int argc,
                   char **argv, struct errmsg *msg) MUST_USE;
 

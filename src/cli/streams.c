@@ -1,15 +1,7 @@
-/* arbe streams: the settings, then the server, and what SIGHUP reloads of them. */
+/* arbe streams: the streams alone, and the tools for their data directory. */
 #include "cli/command.h"
-#include "cli/secret.h"
-#include "cli/settings.h"
+#include "cli/serving.h"
 #include "cli/tool.h"
-#include "serve/server.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 static void print_help(void)
 {
@@ -20,202 +12,22 @@ static void print_help(void)
         "file that --config names, as data = DIR; the command line is stronger than the\n"
         "environment, which is stronger than the file. A SIZE is bytes or ends in KiB, MiB or\n"
         "GiB; a TIME ends in ms, s, m or h.\n\n");
-    settings_print_help(stdout);
+    settings_print_help(SETTINGS_STREAMS, stdout);
     (void)printf("\nTools for a data directory, each with --help:\n");
     tool_print_all();
 }
 
-static bool wants_help(int argc, char **argv)
+static int run(const struct settings *settings, struct serve_config *config, struct errmsg *msg)
 {
-    for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* A public URL without the slashes at its end, since paths begin with one. */
-static void cut_slashes(char *url)
-{
-    size_t len = strlen(url);
-
-    while (len > 0 && url[len - 1] == '/') {
-        url[--len] = '\0';
-    }
-}
-
-/* A problem with how the server was asked for. */
-static int usage(const struct errmsg *msg)
-{
-    (void)fprintf(stderr, "arbe streams: %s\n", msg->text);
-    return COMMAND_USAGE;
-}
-
-static int failed(const struct errmsg *msg)
-{
-    (void)fprintf(stderr, "arbe streams: %s\n", msg->text);
-    return COMMAND_FAILED;
-}
-
-/* A running server's command: all that a reload needs. */
-struct command_line {
-    int argc;
-    char **argv;
-    const struct settings *running;
-    struct logger *logger;         /* the server's */
-    int log_fd;                    /* of log_file, or standard error */
-    char secret[SECRET_BYTES_MAX]; /* as last read */
-};
-
-static int open_log(const char *path, int *ret_fd, struct errmsg *msg)
-{
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
-
-    if (fd < 0) {
-        return err_set(msg, ERR_IO, "cannot open the log file %.100s: %s", path, strerror(errno));
-    }
-    *ret_fd = fd;
-    return 0;
-}
-
-/* The file of that name takes the place of the one that was open, for all threads at once. */
-static int reopen_log(const struct command_line *line, struct errmsg *msg)
-{
-    int fd = -1;
-
-    if (line->running->log_file == NULL) {
-        return 0;
-    }
-    int code = open_log(line->running->log_file, &fd, msg);
-
-    if (code == 0) {
-        if (dup3(fd, line->log_fd, O_CLOEXEC) < 0) {
-            code = err_set(msg, ERR_IO, "cannot open the log file anew: %s", strerror(errno));
-        }
-        (void)close(fd); /* the other one stands for the file */
-    }
-    return code;
-}
-
-static int read_tunables(struct command_line *line, const struct settings *settings,
-                         struct serve_tunables *ret_tunables, struct errmsg *msg)
-{
-    *ret_tunables = (struct serve_tunables){.limits = settings->limits};
-    int code = settings_choose_connections(settings, &ret_tunables->connection_count_max, msg);
-
-    if (code == 0 && settings->secret_file != NULL) {
-        code = secret_read(settings->secret_file, line->secret, &ret_tunables->secret, msg);
-    }
-    return code;
-}
-
-static int reload(void *context, struct serve_tunables *ret_tunables, struct errmsg *msg)
-{
-    struct command_line *line = context;
-    struct settings settings = {.config = NULL};
-    struct settings_sources sources = {.file = NULL};
-    int code = reopen_log(line, msg);
-
-    if (code == 0) {
-        code = settings_load(&settings, &sources, line->argc, line->argv, msg);
-    }
-    /* Answers are marked as public or private from the start on. */
-    if (code == 0 && (settings.secret_file == NULL) != (line->running->secret_file == NULL)) {
-        code = err_set(msg, ERR_INVALID,
-                       "secret-file: whether there is a secret takes a restart to change");
-    }
-    if (code == 0) {
-        code = read_tunables(line, &settings, ret_tunables, msg);
-    }
-    if (code == 0) {
-        logger_set_level(line->logger, (enum logger_level)settings.log_level);
-        settings_tell_restart(line->running, &settings, msg);
-    }
-    settings_finish(&sources);
-    return code;
-}
-
-/* The log is told, in its file and its format; whoever started the server reads standard error. */
-static int failed_serving(const struct command_line *line, const struct errmsg *msg)
-{
-    bool to_file = line->running->log_file != NULL;
-    bool as_text = line->logger->format == LOGGER_TEXT;
-
-    if (to_file || !as_text) {
-        logger_line(line->logger, LOGGER_ERROR, "%s", msg->text);
-    }
-    return to_file || as_text ? failed(msg) : COMMAND_FAILED;
-}
-
-static int serve(struct command_line *line, struct serve_config *config, struct errmsg *msg)
-{
-    char url[1024] = "";
-
-    if (line->running->public_url != NULL) {
-        (void)snprintf(url, sizeof(url), "%s", line->running->public_url);
-        cut_slashes(url);
-    }
-    config->public_url = url;
-    config->reload = reload;
-    config->reload_context = line;
-    settings_fill(line->running, config);
-    config->logger.fd = line->log_fd;
-    line->logger = &config->logger;
-    settings_log(line->running, &config->logger);
-    int code = server_run(config, stdout, msg);
-
-    if (code == 0) {
-        return COMMAND_GOOD;
-    }
-    return msg->text[0] == '\0' ? COMMAND_FAILED : failed_serving(line, msg);
-}
-
-static int with_settings(struct command_line *line, const struct settings_sources *sources)
-{
-    struct serve_config config = {.listen = NULL};
-    struct errmsg msg = {{0}};
-
-    if (settings_choose_connections(line->running, &config.tunables.connection_count_max, &msg) !=
-        0) {
-        return usage(&msg);
-    }
-    if (line->running->print_config) {
-        return settings_print(line->running, sources, stdout) ? COMMAND_GOOD : COMMAND_FAILED;
-    }
-    if (read_tunables(line, line->running, &config.tunables, &msg) != 0 ||
-        (line->running->log_file != NULL &&
-         open_log(line->running->log_file, &line->log_fd, &msg) != 0)) {
-        return failed(&msg);
-    }
-    int ended = serve(line, &config, &msg);
-
-    if (line->running->log_file != NULL) {
-        (void)close(line->log_fd); /* all lines are written */
-    }
-    return ended;
+    (void)settings; /* all of it is in the config */
+    return server_run(config, stdout, msg);
 }
 
 int command_streams(int argc, char **argv)
 {
-    struct settings settings = {.config = NULL};
-    struct settings_sources sources = {.file = NULL};
-    struct command_line line = {
-        .argc = argc, .argv = argv, .running = &settings, .log_fd = STDERR_FILENO};
-    struct errmsg msg = {{0}};
+    static const struct serving serving = {
+        .name = "arbe streams", .program = SETTINGS_STREAMS, .print_help = print_help, .run = run};
 
-    if (argc > 0 && tool_is_named(argv[0])) {
-        return tool_run(argc, argv);
-    }
-    if (wants_help(argc, argv)) {
-        print_help();
-        return fflush(stdout) == 0 ? COMMAND_GOOD : COMMAND_FAILED;
-    }
-    int code = settings_load(&settings, &sources, argc, argv, &msg);
-    int ended = code == ERR_IO || code == ERR_NOMEM ? failed(&msg)
-                : code != 0                         ? usage(&msg)
-                                                    : with_settings(&line, &sources);
-
-    settings_finish(&sources);
-    return ended;
+    return argc > 0 && tool_is_named(argv[0]) ? tool_run(argc, argv)
+                                              : serving_run(&serving, argc, argv);
 }
