@@ -25,6 +25,7 @@ static void answer_early(struct exchange *x, const struct api_error *error)
 
     buf_init_fixed(&document, memory, sizeof(memory));
     api_error_format(&document, error);
+    buf_append_char(&document, '\n');
     reply_begin(x, api_error_status(error->code), REPLY_NO_STORE);
     reply_literal(x, SLICE("Content-Type"), SLICE("application/json"));
     reply_send(x, buf_slice(&document));
@@ -135,6 +136,9 @@ int api_fail_append(struct api_call *c, int code, const struct errmsg *msg)
 
 int api_answer(struct api_call *c, int status)
 {
+    if (status != 204) {
+        buf_append_char(&c->answer, '\n'); /* for those who read it in a terminal */
+    }
     if (c->answer.failed || c->cookie.failed) {
         return api_refuse(c, API_BUSY, "the server has no memory for the answer");
     }
@@ -178,6 +182,7 @@ void api_answer_now(struct exchange *x)
         c->status = api_error_status(c->error.code);
         buf_clear(&c->answer);
         api_error_format(&c->answer, &c->error);
+        buf_append_char(&c->answer, '\n');
         if (c->answer.failed) {
             session_drop(x->session);
             return;

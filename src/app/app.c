@@ -185,6 +185,7 @@ static void on_problem(struct buf *out, int status, struct slice detail)
 
     (void)api_error_set(&error, code_of_status(status), "%.*s", (int)detail.len, detail.ptr);
     api_error_format(out, &error);
+    buf_append_char(out, '\n');
 }
 
 int app_create(const struct app_config *config, struct app **ret_app)
