@@ -217,6 +217,10 @@ static const char *const broken[][2] = {
      "SELECT 1 FROM agents a WHERE a.deleted_at IS NOT NULL AND (EXISTS"
      " (SELECT 1 FROM api_keys k WHERE k.agent_id = a.id AND k.revoked_at IS NULL) OR EXISTS"
      " (SELECT 1 FROM sessions s WHERE s.agent_id = a.id))"},
+    {"usage that its sums do not have",
+     "SELECT 1 FROM (SELECT count(*) AS events, total(cost_nusd) AS cost FROM usage_events) u,"
+     " (SELECT total(events) AS events, total(cost_nusd) AS cost FROM usage_totals) s"
+     " WHERE u.events <> s.events OR u.cost <> s.cost"},
     {"a tag that is sorted as its thread is not",
      "SELECT 1 FROM thread_tags g JOIN threads t ON t.id = g.thread_id WHERE t.deleted_at IS NULL"
      " AND (g.activity_at <> t.activity_at OR g.house_id <> t.house_id)"},

@@ -1,6 +1,8 @@
 /* Members and invites in SQLite: rows of members are the only access there is. */
 #include "thread/store_house.h"
 
+#include <assert.h>
+
 #include "thread/store_sqlite.h"
 
 static const char member_list[] =
@@ -108,6 +110,7 @@ int store_member_put(struct thread_store *s, struct slice house_id,
                      size_t count, enum member_role *ret_before, struct errmsg *msg)
 {
     struct txn t;
+    assert(member->role != ROLE_NONE); /* that is what store_member_remove is for */
     store_write(&t, s, NULL, msg);
     txn_house_needed(&t, house_id);
     if (!txn_agent_lives(&t, member->agent_id)) {
@@ -144,6 +147,7 @@ int store_invite_create(struct thread_store *s, const struct invite_record *invi
                         struct errmsg *msg)
 {
     struct txn t;
+    assert(invite->role != ROLE_NONE);
     store_write(&t, s, NULL, msg);
     txn_house_needed(&t, invite->house_id);
     (void)txn_run(&t, invite_create,

@@ -19,8 +19,8 @@ static const char usage_add[] =
     " coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0),"   \
     " coalesce(sum(cache_read_tokens), 0),"                               \
     " coalesce(sum(cache_write_tokens), 0), coalesce(sum(cost_nusd), 0)," \
-    " count(*) FROM usage_events WHERE "
-#define MOST_FIRST " ORDER BY sum(cost_nusd) DESC, count(*) DESC, "
+    " coalesce(sum(events), 0) FROM usage_totals WHERE "
+#define MOST_FIRST " ORDER BY sum(cost_nusd) DESC, sum(events) DESC, "
 
 /* The three sums of one scope. */
 struct scope {
@@ -31,9 +31,9 @@ struct scope {
 
 #define SCOPE(name, column)                                                                \
     static const char name##_total[] = "SELECT NULL," SUMS column " = ?1";                 \
-    static const char name##_by_agent[] = "SELECT agent_id," SUMS column                   \
+    static const char name##_by_agent[] = "SELECT nullif(agent_id, '')," SUMS column       \
                                           " = ?1 GROUP BY agent_id" MOST_FIRST "agent_id"; \
-    static const char name##_by_model[] = "SELECT model," SUMS column                      \
+    static const char name##_by_model[] = "SELECT nullif(model, '')," SUMS column          \
                                           " = ?1 GROUP BY model" MOST_FIRST "model";       \
     static const struct scope name = {name##_total, name##_by_agent, name##_by_model}
 

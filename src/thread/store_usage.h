@@ -51,7 +51,7 @@ struct usage_sum {
 int store_usage_add(struct thread_store *s, const struct usage_record *events, size_t count,
                     size_t *ret_added, struct errmsg *msg) MUST_USE;
 
-/* The spend of a thread; all zero where there is none. */
+/* The spend of a thread, from sums that are kept; all zero where there is none. */
 int store_usage_thread(struct thread_store *s, struct slice thread_id, struct arena *arena,
                        struct usage_sum *ret_sum, struct errmsg *msg) MUST_USE;
 

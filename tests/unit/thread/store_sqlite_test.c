@@ -151,6 +151,7 @@ static void verification_finds(void **state)
         {"UPDATE houses SET deleted_at = 1; DELETE FROM members", "deleted house"},
         {"UPDATE agents SET deleted_at = 1 WHERE name = 'Agent 3'", "a good key"},
         {"UPDATE thread_tags SET activity_at = 1", "a tag"},
+        {"UPDATE usage_totals SET cost_nusd = 1", "usage"},
         {"PRAGMA foreign_keys = OFF; DELETE FROM agents", "not there"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(harm); i++) {
@@ -163,6 +164,10 @@ static void verification_finds(void **state)
         add_agent(rig, 2);
         add_agent(rig, 3);
         add_member(rig, 1, 2, ROLE_MEMBER);
+        struct usage_record event = {
+            .house_id = HOUSE(1), .capability = SLICE("llm"), .cost_usd = 1};
+        size_t added = 0;
+        OK(store_usage_add(rig->store, &event, 1, &added, &rig->msg));
         OK(store_key_create(rig->store, &key, &rig->msg));
         OK(store_thread_create(rig->store, &thread, NONE, NULL, 0, &rig->msg));
         OK(store_verify(rig->store, &rig->msg));
