@@ -297,17 +297,17 @@ static void answers_of_any_length(void **state)
 {
     (void)state;
     memset(&seen, 0, sizeof(seen));
-    answer(COPIED_BYTES_MAX, false);
-    assert_true(seen.done && seen.small == COPIED_BYTES_MAX && seen.copied == 0);
+    answer((16 * KIB), false);
+    assert_true(seen.done && seen.small == (16 * KIB) && seen.copied == 0);
     memset(&seen, 0, sizeof(seen));
-    answer(COPIED_BYTES_MAX + 1, false);
+    answer((16 * KIB) + 1, false);
     assert_true(seen.done && seen.small == 0);
-    assert_int_equal(seen.head_length, COPIED_BYTES_MAX + 1);
-    assert_int_equal(seen.copied, COPIED_BYTES_MAX + 1);
+    assert_int_equal(seen.head_length, (16 * KIB) + 1);
+    assert_int_equal(seen.copied, (16 * KIB) + 1);
     memset(&seen, 0, sizeof(seen));
-    answer(COPIED_BYTES_MAX + 1, true);
+    answer((16 * KIB) + 1, true);
     assert_true(seen.done && seen.copied == 0);
-    assert_int_equal(seen.head_length, COPIED_BYTES_MAX + 1);
+    assert_int_equal(seen.head_length, (16 * KIB) + 1);
 }
 
 /* A connection that takes the head or the body no more is dropped, once. */
@@ -316,11 +316,11 @@ static void drops_what_cannot_leave(void **state)
     (void)state;
     memset(&seen, 0, sizeof(seen));
     seen.head_refused = true;
-    answer(COPIED_BYTES_MAX + 1, false);
+    answer((16 * KIB) + 1, false);
     assert_true(seen.dropped && !seen.done && seen.copied == 0);
     memset(&seen, 0, sizeof(seen));
     seen.copy_refused = true;
-    answer(COPIED_BYTES_MAX + 1, false);
+    answer((16 * KIB) + 1, false);
     assert_true(seen.dropped && !seen.done);
 }
 
