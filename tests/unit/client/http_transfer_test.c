@@ -1,5 +1,8 @@
 /* One transfer without libcurl behind it: its limits of time, and what it makes of heads and bodies
  * as libcurl would hand them over. */
+#include "unit/base/fault.h"
+
+#include "base/buf.c"
 #include "client/http_transfer.c"
 
 #include "unit/base/unit.h"
@@ -213,6 +216,25 @@ static void test_long_answer(void **state)
     buf_finish(&out);
 }
 
+static void test_answer_without_memory(void **state)
+{
+    struct buf out;
+    struct fixture f;
+
+    (void)state;
+    buf_init(&out, 100);
+    setup_request(&f, &out, JSON_200);
+    fault_countdown = 0;
+    size_t taken = body(&f, "{}");
+
+    fault_countdown = -1;
+    assert_int_equal(taken, 0);
+    http_transfer_settle(&f.transfer, CURLE_WRITE_ERROR);
+    assert_int_equal(f.call.result.error.code, STREAM_ERROR_MEMORY);
+    http_transfer_finish(&f.transfer);
+    buf_finish(&out);
+}
+
 /* What the API refuses with is read, for whoever asks. */
 static void test_refusal(void **state)
 {
@@ -264,10 +286,10 @@ static void test_request_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_deadline),     cmocka_unit_test(test_silence),
-        cmocka_unit_test(test_sent_twice),   cmocka_unit_test(test_answer),
-        cmocka_unit_test(test_long_answer),  cmocka_unit_test(test_refusal),
-        cmocka_unit_test(test_request_once),
+        cmocka_unit_test(test_deadline),    cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_sent_twice),  cmocka_unit_test(test_answer),
+        cmocka_unit_test(test_long_answer), cmocka_unit_test(test_answer_without_memory),
+        cmocka_unit_test(test_refusal),     cmocka_unit_test(test_request_once),
     };
 
     return UNIT_RUN(tests);
