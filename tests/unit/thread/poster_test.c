@@ -160,7 +160,7 @@ static void a_batch_stores_the_rest(void **state)
     posting_expect(g, "t", "b a c d");
 }
 
-/* ------------------------------------------------------------------------------------ at once */
+/* -------------------------------------------------------------------------------------- at once */
 
 struct racer {
     struct task task; /* when the pool runs it */
@@ -453,7 +453,7 @@ static void no_memory_no_entry(void **state)
     fault_countdown = -1;
 }
 
-/* --------------------------------------------------------------------------------------- crashes */
+/* -------------------------------------------------------------------------------------- crashes */
 
 #define WRITERS 4u
 

@@ -43,6 +43,7 @@ struct faulty {
     struct list held;      /* calls to be ended or let go in wait */
     struct list lost;      /* struct lost */
     atomic_int fault;      /* enum fault */
+    atomic_uint skip;      /* calls that it leaves alone first */
     atomic_int left;       /* calls that it still meets; below 0: all */
     atomic_uint verbs;     /* a set of 1 << enum call_verb */
     atomic_uint met;       /* calls that it met */
@@ -100,6 +101,10 @@ static struct faulty *faulty_of(struct transport *t)
 static bool faulty_meets(struct faulty *f, const struct call *call)
 {
     if (atomic_load(&f->fault) == FAULT_NONE || !(atomic_load(&f->verbs) & (1u << call->verb))) {
+        return false;
+    }
+    if (atomic_load(&f->skip) > 0) {
+        atomic_fetch_sub(&f->skip, 1);
         return false;
     }
     int left = atomic_load(&f->left);

@@ -110,7 +110,7 @@ static void names_and_ids(void **state)
         thread_stream_parse(SLICE("arbe-thread-018f5d3a-0000-7000-8000-0000000000012"), &id));
 }
 
-/* Any successful append to a thread moves it: one entry, several, by any verb; nothing else does. */
+/* Any successful append to a thread moves it, of one entry or several; nothing else does. */
 static void appends_move_threads(void **state)
 {
     struct posting *g = *state;
@@ -287,7 +287,7 @@ static void failed_writes_are_repeated(void **state)
     assert_int_equal(failing_writes, 0);
 }
 
-/* ------------------------------------------------------------------------------------ many at once */
+/* --------------------------------------------------------------------------------- many at once */
 
 #define WRITERS    50u
 #define THREADS    5000u
