@@ -4,6 +4,7 @@
 
 #include "unit/base/unit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* What was done, and what is to be met. */
