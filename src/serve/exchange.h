@@ -29,6 +29,16 @@ struct live {
     uint8_t encoding; /* SSE: an enum sse_encoding */
 };
 
+/* What the session tells an exchange that waits, or whose answer goes on. Each may end it. */
+struct exchange_live {
+    /* The time that session_set_deadline gave has passed. */
+    void (*tick)(struct exchange *x);
+    /* The output is empty: more may follow. NULL: nothing follows. */
+    void (*drained)(struct exchange *x);
+    /* It is to end, cleanly: the server stops, or the reader's right has. */
+    void (*stop)(struct exchange *x);
+};
+
 struct access;  /* access.h */
 struct control; /* control.h */
 struct mount;   /* mount.h */
@@ -51,6 +61,7 @@ struct exchange {
     struct body body;          /* the request's */
     struct query query;
     struct live live;
+    const struct exchange_live *live_ops; /* NULL: an op is waited for, which has its own bounds */
     uint64_t rated;        /* bytes of the body that the write rate was charged with beforehand */
     uint64_t retry_after;  /* seconds, for a 429 or 503; 0: one */
     bool outcome_unknown;  /* the 503 must not invite to ask again */

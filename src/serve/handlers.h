@@ -38,27 +38,16 @@ void catchup_answer(struct exchange *x, bool cursor);
 /* A long-poll's first read has its result. */
 void longpoll_begin(struct exchange *x);
 
-/* A long-poll has lasted its time: one last read, then 204. Also when the server stops. */
-void longpoll_time_out(struct exchange *x);
-
 /* The first read of an SSE request has its result. */
 void sse_begin(struct exchange *x);
 
 /* Most stream bytes of one SSE event; a JSON message may exceed it. */
 uint32_t sse_page_bytes(const struct exchange *x);
 
-/* SSE: the output has drained; goes on feeding. */
-void sse_drained(struct exchange *x);
-
-/* SSE: the deadline has come: a sign of life, or the end. */
-void sse_tick(struct exchange *x);
-
-/* SSE: ends the answer cleanly. */
-void sse_stop(struct exchange *x);
-
-/* The first read has its result, and from now on the request is a live reader of that stream. False
- * when the server has as many as it may: then it has been answered. */
-bool live_begin(struct exchange *x) MUST_USE;
+/* The first read has its result, and from now on the request is a live reader of that stream, told
+ * of what happens by `ops`. False when the server has as many as it may: then it has been
+ * answered. */
+bool live_begin(struct exchange *x, const struct exchange_live *ops) MUST_USE;
 
 /* Takes the reader off its stream. */
 void live_ended(struct exchange *x);

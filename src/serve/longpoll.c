@@ -38,13 +38,14 @@ static void refuse_reader(struct exchange *x, const char *whose)
     problem_answer(x, status, slice_of(msg.text));
 }
 
-bool live_begin(struct exchange *x)
+bool live_begin(struct exchange *x, const struct exchange_live *ops)
 {
     if (!take_place(x->worker->server)) {
         refuse_reader(x, "this server (--max-waiters)");
         return false;
     }
     x->live.stream = stream_ref(x->op.result.page.stream);
+    x->live_ops = ops;
     x->ended = live_ended;
     counter_add(open_readers(x), 1);
     return true;
@@ -156,6 +157,19 @@ static void look(struct exchange *x)
     exchange_run(x);
 }
 
+/* It has lasted its time: one last read, then 204. Also when the server stops. */
+static void time_out(struct exchange *x)
+{
+    x->live.timed_out = true;
+    if (x->live.waiting) {
+        x->live.waiting = false;
+        stream_unwait(&x->live.waiter);
+        look(x);
+    }
+}
+
+static const struct exchange_live live_ops = {.tick = time_out, .stop = time_out};
+
 void longpoll_begin(struct exchange *x)
 {
     const struct stream_page *page = &x->op.result.page;
@@ -165,24 +179,11 @@ void longpoll_begin(struct exchange *x)
         return;
     }
     /* Only now is it sure that there will be a wait, and that it may be long. */
-    if (!live_begin(x)) {
+    if (!live_begin(x, &live_ops)) {
         return;
     }
     x->live.at = page->next;
     exchange_drop_head(x);
     session_set_deadline(x->session, x->worker->server->config->long_poll_timeout_ms);
     looked(x);
-}
-
-void longpoll_time_out(struct exchange *x)
-{
-    if (x->query.live != QUERY_LONG_POLL || x->live.stream == NULL) {
-        return;
-    }
-    x->live.timed_out = true;
-    if (x->live.waiting) {
-        x->live.waiting = false;
-        stream_unwait(&x->live.waiter);
-        look(x);
-    }
 }

@@ -12,7 +12,6 @@
 
 #include "serve/access.h"
 #include "serve/exchange.h"
-#include "serve/handlers.h"
 #include "serve/problem.h"
 
 #include <assert.h>
@@ -274,6 +273,12 @@ static void body_timed_out(struct session *s)
                 SLICE("the request body came too slowly; at least 1 KiB per second is expected"));
 }
 
+/* Whether a reader waits, or its answer goes on. */
+static bool is_live(const struct session *s)
+{
+    return (s->state == SESSION_BUSY || s->state == SESSION_LIVE) && s->exchange->live_ops != NULL;
+}
+
 static void timed_out(struct session *s)
 {
     switch (s->state) {
@@ -284,10 +289,10 @@ static void timed_out(struct session *s)
         body_timed_out(s);
         break;
     case SESSION_BUSY:
-        longpoll_time_out(s->exchange);
-        break;
     case SESSION_LIVE:
-        sse_tick(s->exchange);
+        if (is_live(s)) {
+            s->exchange->live_ops->tick(s->exchange);
+        }
         break;
     case SESSION_DRAIN:
         session_drop(s);
@@ -319,9 +324,10 @@ static void on_drained(struct conn *c)
 {
     struct session *s = c->owner;
 
-    if (s->state == SESSION_LIVE) {
-        sse_drained(s->exchange);
-    } else if (s->state == SESSION_HEAD) {
+    if (s->state == SESSION_HEAD) {
+        session_advance(s);
+    } else if (is_live(s) && s->exchange->live_ops->drained != NULL) {
+        s->exchange->live_ops->drained(s->exchange);
         session_advance(s);
     }
 }
@@ -416,10 +422,10 @@ void session_drain(struct session *s)
         }
         break;
     case SESSION_BUSY:
-        longpoll_time_out(s->exchange);
-        break;
     case SESSION_LIVE:
-        sse_stop(s->exchange);
+        if (is_live(s)) {
+            s->exchange->live_ops->stop(s->exchange);
+        }
         break;
     case SESSION_BODY:
     case SESSION_DRAIN:
@@ -455,10 +461,8 @@ void session_hurry(struct session *s)
 
 void session_end_read(struct session *s)
 {
-    if (s->state == SESSION_BUSY) {
-        longpoll_time_out(s->exchange);
-    } else if (s->state == SESSION_LIVE) {
-        sse_stop(s->exchange);
+    if (is_live(s)) {
+        s->exchange->live_ops->stop(s->exchange);
     }
     session_advance(s); /* sends it */
 }

@@ -361,37 +361,22 @@ static bool send_head(struct exchange *x)
     return reply_queue_head(x);
 }
 
-void sse_begin(struct exchange *x)
+/* The output has drained: goes on feeding. */
+static void drained(struct exchange *x)
 {
-    const struct stream_result *result = &x->op.result;
-    struct session *s = x->session;
-
-    if (!live_begin(x)) {
-        return;
-    }
-    x->live.encoding = (uint8_t)sse_encoding_of(result->content_type);
-    x->live.end_ms = loop_now_ms(x->worker->loop) + lifetime_ms(x);
-    exchange_drop_head(x);
-    if (!send_head(x)) {
-        return;
-    }
-    note_sent(x);
-    s->state = SESSION_LIVE;
-    x->live.stalled_ms = x->live.sent_ms;
-    arm(x);
-    if (!s->gone && send_result(x, true)) {
+    if (!x->running && !x->live.waiting) {
         pump(x);
     }
 }
 
-void sse_drained(struct exchange *x)
+static void stop(struct exchange *x)
 {
-    if (!x->running && !x->live.waiting) {
-        struct session *s = x->session;
-
-        pump(x);
-        session_advance(s);
+    if (x->running) {
+        /* A read is under way: it is waited for, and no other follows. */
+        x->live.end_ms = 0;
+        return;
     }
+    finish_stream(x);
 }
 
 /* Whether the output has not moved for too long. */
@@ -408,7 +393,8 @@ static bool is_stalled(struct exchange *x)
     return now - live->stalled_ms >= STALL_MS;
 }
 
-void sse_tick(struct exchange *x)
+/* The deadline has come: a sign of life, or the end. */
+static void tick(struct exchange *x)
 {
     uint64_t now = loop_now_ms(x->worker->loop);
 
@@ -417,7 +403,7 @@ void sse_tick(struct exchange *x)
         return;
     }
     if (now >= x->live.end_ms) {
-        sse_stop(x);
+        stop(x);
         return;
     }
     if (now - x->live.sent_ms >= x->worker->server->config->sse_heartbeat_ms) {
@@ -433,12 +419,27 @@ void sse_tick(struct exchange *x)
     arm(x);
 }
 
-void sse_stop(struct exchange *x)
+static const struct exchange_live live_ops = {.tick = tick, .drained = drained, .stop = stop};
+
+void sse_begin(struct exchange *x)
 {
-    if (x->running) {
-        /* A read is under way: it is waited for, and no other follows. */
-        x->live.end_ms = 0;
+    const struct stream_result *result = &x->op.result;
+    struct session *s = x->session;
+
+    if (!live_begin(x, &live_ops)) {
         return;
     }
-    finish_stream(x);
+    x->live.encoding = (uint8_t)sse_encoding_of(result->content_type);
+    x->live.end_ms = loop_now_ms(x->worker->loop) + lifetime_ms(x);
+    exchange_drop_head(x);
+    if (!send_head(x)) {
+        return;
+    }
+    note_sent(x);
+    s->state = SESSION_LIVE;
+    x->live.stalled_ms = x->live.sent_ms;
+    arm(x);
+    if (!s->gone && send_result(x, true)) {
+        pump(x);
+    }
 }

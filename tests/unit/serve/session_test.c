@@ -95,26 +95,6 @@ void body_stop(struct body *b, struct conn *conn)
     fail_msg("%p %p", (void *)b, (void *)conn);
 }
 
-void longpoll_time_out(struct exchange *x)
-{
-    fail_msg("%p", (void *)x);
-}
-
-void sse_tick(struct exchange *x)
-{
-    fail_msg("%p", (void *)x);
-}
-
-void sse_stop(struct exchange *x)
-{
-    fail_msg("%p", (void *)x);
-}
-
-void sse_drained(struct exchange *x)
-{
-    fail_msg("%p", (void *)x);
-}
-
 static int set_up(void **state)
 {
     const struct serve_tunables tunables = {.connection_count_max = 10};
