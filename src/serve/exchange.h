@@ -62,6 +62,7 @@ struct exchange {
     struct query query;
     struct live live;
     const struct exchange_live *live_ops; /* NULL: an op is waited for, which has its own bounds */
+    void *live_own;                       /* theirs, when they are a mount's */
     uint64_t rated;        /* bytes of the body that the write rate was charged with beforehand */
     uint64_t retry_after;  /* seconds, for a 429 or 503; 0: one */
     bool outcome_unknown;  /* the 503 must not invite to ask again */

@@ -29,7 +29,8 @@ void reply_format_common(struct buf *out, const struct serve_config *config)
     }
 }
 
-void reply_begin(struct exchange *x, int status, struct slice cache_control)
+/* From here on the answer has that status, and it is settled whether the connection goes on. */
+static void begin(struct exchange *x, int status)
 {
     struct worker *w = x->worker;
 
@@ -39,17 +40,36 @@ void reply_begin(struct exchange *x, int status, struct slice cache_control)
     x->keep = x->keep && !w->draining && !x->unasked &&
               body_unread(&x->body) <= HTTP_BODY_DRAIN_BYTES_MAX;
     buf_clear(&w->out);
+}
+
+static void append_connection(struct exchange *x)
+{
+    if (!x->keep) {
+        buf_append(&x->worker->out, SLICE("Connection: close\r\n"));
+    } else if (!x->chunked_ok) {
+        buf_append(&x->worker->out, SLICE("Connection: keep-alive\r\n"));
+    }
+}
+
+void reply_begin_as(struct exchange *x, int status, struct slice head)
+{
+    begin(x, status);
+    buf_append(&x->worker->out, head);
+    append_connection(x);
+}
+
+void reply_begin(struct exchange *x, int status, struct slice cache_control)
+{
+    struct worker *w = x->worker;
+
+    begin(x, status);
     response_begin(&w->out, status);
     buf_append(&w->out, SLICE("Date: "));
     buf_append(&w->out, slice_of(worker_date(w)));
     buf_append(&w->out, SLICE("\r\n"));
     buf_append(&w->out, buf_slice(&w->server->common));
     reply_literal(x, SLICE("Cache-Control"), cache_control);
-    if (!x->keep) {
-        buf_append(&w->out, SLICE("Connection: close\r\n"));
-    } else if (!x->chunked_ok) {
-        buf_append(&w->out, SLICE("Connection: keep-alive\r\n"));
-    }
+    append_connection(x);
     if (status == 405) {
         reply_literal(x, SLICE("Allow"), x->allow.len > 0 ? x->allow : SLICE(ALL_METHODS));
     }

@@ -14,6 +14,10 @@ void reply_format_common(struct buf *out, const struct serve_config *config);
 /* Begins an answer. `cache_control` is never empty. */
 void reply_begin(struct exchange *x, int status, struct slice cache_control);
 
+/* Begins an answer whose status line and fields, `head`, were composed elsewhere; only what
+ * concerns the connection is added. */
+void reply_begin_as(struct exchange *x, int status, struct slice head);
+
 /* A header whose value is the server's own. */
 void reply_literal(struct exchange *x, struct slice name, struct slice literal);
 
