@@ -200,6 +200,14 @@ void api_answer_now(struct exchange *x)
     reply_send(x, buf_slice(&c->answer));
 }
 
+void api_refuse_now(struct exchange *x, enum api_code code, const char *sentence)
+{
+    struct api_call *c = x->guest;
+
+    c->result = api_refuse(c, code, "%s", sentence);
+    api_answer_now(x);
+}
+
 static void back_on_loop(struct task *task)
 {
     exchange_resume(container_of(task, struct api_call, task)->x);
@@ -250,7 +258,6 @@ static int find_caller(struct api_call *c)
     struct slice hash = slice_of(c->caller.hash);
     struct caller_record record;
     struct errmsg msg = {{0}};
-    uint64_t epoch = grants_epoch(c->app->grants);
     int code = c->caller.proof == CALLER_KEY
                    ? store_key_find(store, hash, &c->memory, &record, &msg)
                    : store_session_find(store, hash, c->now_ms, &c->memory, &record, &msg);
@@ -276,15 +283,22 @@ static int find_caller(struct api_call *c)
         logger_line(c->app->config.logger, LOGGER_WARN, "the use of a key was not noted: %s",
                     msg.text);
     }
-    grants_keep_caller(c->app->grants, epoch, &c->caller, c->now_ms + CALLER_KEPT_MS);
+    grants_keep_caller(c->app->grants, c->epoch, &c->caller, c->now_ms + CALLER_KEPT_MS);
     return API_DONE;
 }
 
 static int find_caller_and_run(struct api_call *c)
 {
+    c->epoch = grants_epoch(c->app->grants);
     int result = find_caller(c);
 
     return result == API_DONE ? run_handler(c) : result;
+}
+
+void api_look_again(struct api_call *c)
+{
+    exchange_park(c->x);
+    api_run_on_pool(c, find_caller_and_run);
 }
 
 /* Runs what is to be run on the worker. What is pending may have ended already, on another thread;
@@ -444,6 +458,7 @@ void api_begin(struct exchange *x, struct slice path, struct slice query)
     memcpy(c->params, match.params, sizeof(c->params));
     c->query = query;
     c->now_ms = loop_wall_ms(x->worker->loop);
+    c->epoch = grants_epoch(app->grants);
     if (c->route->guard == ROUTE_OPEN) {
         c->peer = attempts_address(app->attempts, x->session->conn.watch.fd);
     }

@@ -36,6 +36,7 @@ struct api_call {
     struct caller caller;         /* who was let in; of ROUTE_OPEN perhaps nobody */
     struct sandbox_token sandbox; /* ROUTE_SANDBOX */
     struct thread_access access;  /* of routes about a thread, once may.h has looked */
+    uint64_t epoch;               /* of grants, before who asks was looked at */
     uint64_t peer;                /* see attempts_address */
     int64_t now_ms;               /* wall clock when the call began */
     struct arena memory;          /* until the answer is out */
@@ -68,8 +69,16 @@ void api_finish(struct api_call *c, int result);
  * BUSY when too much waits there. The caller then returns API_PENDING. Any thread. */
 void api_run_on_pool(struct api_call *c, int (*step)(struct api_call *c));
 
+/* Begins anew with the question who asks, since something was taken away meanwhile. On the
+ * worker. */
+void api_look_again(struct api_call *c);
+
 /* Refuses: sets the error and returns API_FAILED. */
 int api_refuse(struct api_call *c, enum api_code code, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* Answers an exchange of ours with a refusal, at once. On its worker, when nothing of an answer has
+ * gone out. */
+void api_refuse_now(struct exchange *x, enum api_code code, const char *sentence);
 
 /* What a failed call of the store or of the streams is to the caller: `what` is there for
  * ERR_NOTFOUND, as in "there is no such house". Returns API_FAILED. */

@@ -4,19 +4,19 @@
 #include "app/handlers.h"
 
 #include "app/app.h"
+#include "app/grants.h"
 #include "app/may.h"
+#include "app/upstream.h"
 #include "serve/handlers.h"
 #include "serve/problem.h"
 #include "thread/recency.h"
 
-/* On the worker, with the exchange in hand. */
-static void read_here(struct api_call *c)
+/* By the streams' own handlers. */
+static void read_own(struct api_call *c, const char *name)
 {
     struct exchange *x = c->x;
-    char name[THREAD_STREAM_BYTES];
     struct errmsg msg = {{0}};
 
-    thread_stream_name(c->params[0], name);
     x->name_len = strlen(name);
     memcpy(x->name, name, x->name_len);
     x->as_stream = true;
@@ -29,6 +29,24 @@ static void read_here(struct api_call *c)
         x->ready(x);
     } else {
         problem_answer_code(x, code, &msg);
+    }
+}
+
+/* On the worker, with the exchange in hand. What is taken away from here on ends the read, by
+ * app_revoke; what was taken away since the request came would be missed. */
+static void read_here(struct api_call *c)
+{
+    char name[THREAD_STREAM_BYTES];
+
+    if (grants_epoch(c->app->grants) != c->epoch) {
+        api_look_again(c);
+        return;
+    }
+    thread_stream_name(c->params[0], name);
+    if (c->app->upstream != NULL) {
+        upstream_read(c->app->upstream, c->x, slice_of(name), c->query);
+    } else {
+        read_own(c, name);
     }
 }
 

@@ -10,6 +10,7 @@
 #include "app/sandbox_key.h"
 #include "app/spend.h"
 #include "app/streams.h"
+#include "app/upstream.h"
 #include "serve/session.h"
 #include "thread/outbox.h"
 #include "thread/poster.h"
@@ -100,10 +101,24 @@ static int reconcile(struct app *app, struct errmsg *msg)
     return code;
 }
 
+/* Where the threads' streams are another server's. */
+static int open_upstream(struct app *app, struct errmsg *msg)
+{
+    const struct upstream_config config = {
+        .url = app->config.streams_url,
+        .secret = app->config.streams_secret,
+        .logger = app->config.logger,
+        .refuse = api_refuse_now,
+    };
+
+    return config.url == NULL ? 0 : upstream_open(&config, &app->upstream, msg);
+}
+
 static void close_all(struct app *app)
 {
     struct errmsg msg = {{0}};
 
+    upstream_close(app->upstream);
     outbox_destroy(app->outbox);
     pool_destroy(app->pool);
     poster_destroy(app->poster);
@@ -114,6 +129,7 @@ static void close_all(struct app *app)
     attempts_destroy(app->attempts);
     grants_destroy(app->grants);
     store_close(app->store);
+    app->upstream = NULL;
     app->outbox = NULL;
     app->pool = NULL;
     app->poster = NULL;
@@ -134,6 +150,7 @@ static int on_open(void *context, struct server *server, struct errmsg *msg)
     code = code == 0 ? open_store(app, msg) : code;
     code = code == 0 ? open_parts(app, msg) : code;
     code = code == 0 ? open_writers(app, msg) : code;
+    code = code == 0 ? open_upstream(app, msg) : code;
     code = code == 0 ? first_owner_make(app, msg) : code;
     code = code == 0 ? reconcile(app, msg) : code;
     if (code != 0) {
@@ -243,7 +260,7 @@ static bool applies(const struct errand *e, const struct exchange *x)
 {
     const struct api_call *c = x == NULL || x->mount == NULL ? NULL : x->guest;
 
-    return c != NULL && x->live.stream != NULL && fits(e->agent_id, slice_of(c->caller.agent_id)) &&
+    return c != NULL && x->live_ops != NULL && fits(e->agent_id, slice_of(c->caller.agent_id)) &&
            fits(e->key_id, slice_of(c->caller.key_id)) &&
            fits(e->session_hash, slice_of(c->caller.hash)) &&
            fits(e->house_id, slice_of(c->access.house_id)) && fits(e->thread_id, c->params[0]);

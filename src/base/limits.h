@@ -100,6 +100,15 @@
 #define WEBHOOK_REPLY_BYTES_MAX  (64u * KIB) /* body of a reply; failed */
 #define WEBHOOK_HEADER_BYTES_MAX (64u * KIB) /* all header lines of a reply; failed */
 
+/* Reads of threads whose streams another server has (--streams-url). */
+#define UPSTREAM_RELAYS_MAX      2048u       /* under way; 503 */
+#define UPSTREAM_HEAD_BYTES_MAX  (32u * KIB) /* of the other server's answer; 503 */
+#define UPSTREAM_QUEUE_BYTES_MAX (96u * KIB) /* of one that its client has not taken; it waits */
+#define UPSTREAM_CONNECT_MS      5000u       /* to a connection; 503 */
+#define UPSTREAM_HEAD_MS         30000u      /* to the head of an answer; 503 */
+#define UPSTREAM_LONG_POLL_MS    120000u     /* likewise, of a long-poll; 503 */
+#define UPSTREAM_SILENCE_MS      60000u      /* within the body, but of SSE; close */
+
 /* The client library. */
 #define CLIENT_STARTED_MAX       65536u      /* calls started and not told of; BUSY */
 #define CLIENT_NAME_BYTES_MAX    2000u       /* of a stream; ARGUMENT */
