@@ -249,15 +249,33 @@ static int retire(struct entry_index *x, struct part *part, struct errmsg *msg)
     return code;
 }
 
-/* Whether another part may be there, perhaps in the place of the idlest one. When the store takes
- * nothing, or all are in use, it may not. */
+/* The idlest part that nobody waits for; NULL: there is none. */
+static struct part *idlest(const struct entry_index *x)
+{
+    LIST_FOR_EACH(link, &x->idle)
+    {
+        struct part *part = container_of(link, struct part, link);
+        if (part->waiting == 0) {
+            return part;
+        }
+    }
+    return NULL;
+}
+
+/* Makes room for another part, in the place of the idlest, or waits until one is idle. False: the
+ * store takes nothing. */
 static bool make_room(struct entry_index *x)
 {
-    struct list *first = list_first(&x->idle);
-    if (is_full(x) && first) {
-        (void)retire(x, container_of(first, struct part, link), NULL);
+    int code = 0;
+    while (code == 0 && is_full(x)) {
+        struct part *part = idlest(x);
+        if (part) {
+            code = retire(x, part, NULL);
+        } else {
+            (void)pthread_cond_wait(&x->released, &x->lock);
+        }
     }
-    return !is_full(x);
+    return code == 0;
 }
 
 /* Makes the part of a thread the caller's; NULL when there is no memory for it. */
@@ -265,9 +283,10 @@ static struct part *take_part(struct entry_index *x, struct slice thread_id)
 {
     uint64_t hash = slice_hash(thread_id, 0);
     (void)pthread_mutex_lock(&x->lock);
-    bool room = make_room(x);
-    struct part *part = find_part(x, thread_id, hash);
-    if (!part && room) {
+    bool is_there = find_part(x, thread_id, hash) != NULL && x->row_count < INDEX_ROWS_MAX;
+    bool room = is_there || make_room(x);
+    struct part *part = room ? find_part(x, thread_id, hash) : NULL;
+    if (room && !part) {
         part = add_part(x, thread_id, hash);
     }
     if (part) {
@@ -332,7 +351,8 @@ static int put_some(struct look *look, struct errmsg *msg)
     return code;
 }
 
-/* Takes a piece of the stream; `at` is where its page begins. */
+/* Takes a piece of the stream, which is found again where its page begins. ERR_GONE: the stream
+ * does not go as far as it once did; else errors of the store. */
 static int take_piece(struct look *look, const struct stream_piece_view *piece, struct errmsg *msg)
 {
     struct part *part = look->part;
@@ -345,6 +365,9 @@ static int take_piece(struct look *look, const struct stream_piece_view *piece, 
     }
     if (code != 0) {
         return err_set(msg, code, "%s", err_text(code));
+    }
+    if (piece->next_offset && strcmp(piece->next_offset, part->next_offset) < 0) {
+        return ERR_GONE; /* servers answer what lies behind their end with that end */
     }
     if (piece->next_offset) {
         memcpy(part->next_offset, piece->next_offset, strlen(piece->next_offset) + 1);
@@ -384,11 +407,13 @@ static int read_on(struct look *look, struct stream_error *error, int *ret_store
     return code == STREAM_END ? STREAM_OK : code;
 }
 
-/* Whether the stream does not go as far as it once did. */
-static bool has_lost(const struct part *part, int code)
+/* Whether that is how a stream ends a read which does not go as far as it once did. */
+static bool has_lost(const struct part *part, int code, int stored)
 {
-    return part->next_offset[0] && (code == STREAM_ERROR_REJECTED || code == STREAM_ERROR_GONE ||
-                                    code == STREAM_ERROR_FORMAT);
+    return part->next_offset[0] &&
+           (stored == ERR_GONE ||
+            (stored == 0 && (code == STREAM_ERROR_REJECTED || code == STREAM_ERROR_GONE ||
+                             code == STREAM_ERROR_FORMAT)));
 }
 
 static int catch_up(struct look *look, struct api_error *e)
@@ -398,9 +423,10 @@ static int catch_up(struct look *look, struct api_error *e)
     struct stream_error error;
     int stored = 0;
     int code = read_on(look, &error, &stored, &msg);
-    if (stored == 0 && has_lost(part, code)) {
+    if (has_lost(part, code, stored)) {
         drop_rows(part);
         part->next_offset[0] = '\0';
+        stored = 0;
         code = read_on(look, &error, &stored, &msg);
     }
     if (stored != 0) {
