@@ -66,8 +66,9 @@ static void print_rows(const struct group *group, const char *word)
 
 static int print_help(const struct group *group, const char *word)
 {
-    (void)printf("Usage: arbe %s %s%sCOMMAND [FLAG...] %s\n\n%s\nCommands:\n", group->name,
-                 word == NULL ? "" : word, word == NULL ? "" : " ", group->operands, group->about);
+    (void)printf("Usage: arbe %s %s%sCOMMAND [FLAG...]%s%s\n\n%s\nCommands:\n", group->name,
+                 word == NULL ? "" : word, word == NULL ? "" : " ",
+                 group->operands[0] == '\0' ? "" : " ", group->operands, group->about);
     print_rows(group, word);
     (void)printf("\nOf every command:\n");
     flags_print_help(group->shared, group->shared_count, stdout);

@@ -169,6 +169,23 @@ void out_add_string(struct out *o, struct slice text)
     out_add(o, SLICE("\""));
 }
 
+void out_add_json(struct out *o, struct slice json)
+{
+    while (json.len > 0) {
+        size_t run = 0;
+
+        while (run < json.len && json.ptr[run] != '\n' && json.ptr[run] != '\r') {
+            run++;
+        }
+        out_add(o, (struct slice){json.ptr, run});
+        if (run < json.len) {
+            out_add(o, SLICE(" "));
+            run++;
+        }
+        json = (struct slice){json.ptr + run, json.len - run};
+    }
+}
+
 void out_end_message(struct out *o)
 {
     o->whole = o->buf.len;

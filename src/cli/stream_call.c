@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/media_type.h"
 #include "cli/command.h"
+#include "cli/exit_code.h"
 #include "cli/interrupt.h"
 
 #include <errno.h>
@@ -81,41 +82,7 @@ void stream_call_tell(const struct stream_call *call, const char *format, ...)
 
 int stream_call_exit(const struct stream_error *error)
 {
-    int number = interrupt_signal();
-
-    if (number != 0) {
-        return COMMAND_INTERRUPTED + number;
-    }
-    switch (error->code) {
-    case STREAM_OK:
-        return COMMAND_GOOD;
-    case STREAM_ERROR_ARGUMENT:
-        return COMMAND_USAGE;
-    case STREAM_ERROR_NOT_FOUND:
-    case STREAM_ERROR_GONE:
-        return COMMAND_NOT_FOUND;
-    case STREAM_ERROR_EXISTS:
-    case STREAM_ERROR_SEQUENCE:
-    case STREAM_ERROR_FENCED:
-        return COMMAND_CONFLICT;
-    case STREAM_ERROR_CLOSED:
-        return COMMAND_CLOSED;
-    case STREAM_ERROR_UNAUTHORIZED:
-    case STREAM_ERROR_FORBIDDEN:
-    case STREAM_ERROR_TLS:
-        return COMMAND_FORBIDDEN;
-    case STREAM_ERROR_TIMEOUT:
-    case STREAM_ERROR_NETWORK:
-    case STREAM_ERROR_BUSY:
-        return COMMAND_LATER;
-    case STREAM_ERROR_MEMORY:
-    case STREAM_ERROR_ABORTED:
-    case STREAM_ERROR_REJECTED:
-    case STREAM_ERROR_SERVER:
-    case STREAM_ERROR_FORMAT:
-        break;
-    }
-    return COMMAND_FAILED;
+    return exit_code_of(error->code);
 }
 
 static void say_error_json(const char *name, const struct stream_error *error)

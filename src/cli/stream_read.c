@@ -22,24 +22,6 @@ struct reading {
     uint64_t left; /* messages or lines to show; UINT64_MAX: no end */
 };
 
-/* Adds a JSON message on one line: line ends in it are white space between tokens. */
-static void add_on_one_line(struct out *o, struct slice message)
-{
-    while (message.len > 0) {
-        size_t run = 0;
-
-        while (run < message.len && message.ptr[run] != '\n' && message.ptr[run] != '\r') {
-            run++;
-        }
-        out_add(o, (struct slice){message.ptr, run});
-        if (run < message.len) {
-            out_add(o, SLICE(" "));
-            run++;
-        }
-        message = (struct slice){message.ptr + run, message.len - run};
-    }
-}
-
 static void add_base64(struct out *o, struct slice bytes)
 {
     char text[BASE64_LEN(3 * KIB)];
@@ -64,7 +46,7 @@ static void show_object(struct reading *r, const struct stream_piece_view *piece
 
         out_format(o, "{\"%s\":", r->json ? "data" : text ? "text" : "base64");
         if (r->json) {
-            add_on_one_line(o, data);
+            out_add_json(o, data);
         } else if (text) {
             out_add_string(o, data);
         } else {
@@ -132,7 +114,7 @@ static void show(struct reading *r, struct stream_piece_view *piece)
         }
     } else if (piece->len > 0) {
         if (r->json) {
-            add_on_one_line(o, (struct slice){piece->data, piece->len});
+            out_add_json(o, (struct slice){piece->data, piece->len});
             out_add(o, SLICE("\n"));
         } else {
             out_add(o, (struct slice){piece->data, piece->len});
