@@ -178,9 +178,11 @@ install: all
 	install -D -m 644 tools/install/arbe.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/arbe.conf
 	install -D -m 644 tools/install/arbe.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/arbe.conf
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
-	sed 's|@PREFIX@|$(PREFIX)|' tools/install/arbe-streams.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/arbe-streams.service
-	chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/system/arbe-streams.service
-	[ -e $(DESTDIR)$(SYSCONFDIR)/arbe/streams.conf ] || install -D -m 644 tools/install/streams.conf $(DESTDIR)$(SYSCONFDIR)/arbe/streams.conf
+	for unit in arbe.service arbe-streams.service; do \
+	    sed 's|@PREFIX@|$(PREFIX)|' tools/install/$$unit >$(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit && \
+	    chmod 644 $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit || exit 1; done
+	for conf in serve.conf streams.conf; do [ -e $(DESTDIR)$(SYSCONFDIR)/arbe/$$conf ] || \
+	    install -D -m 644 tools/install/$$conf $(DESTDIR)$(SYSCONFDIR)/arbe/$$conf || exit 1; done
 	$(if $(LIBS),install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/arbe)
 	$(if $(LIBS),install -m 644 $(B)/libarbe.so.0 $(B)/libarbe.a $(DESTDIR)$(PREFIX)/lib)
 	$(if $(LIBS),ln -sf libarbe.so.0 $(DESTDIR)$(PREFIX)/lib/libarbe.so)

@@ -25,4 +25,19 @@ int command_serve(int argc, char **argv);
 /* Works with the streams of a server. As above. */
 int command_stream(int argc, char **argv);
 
+/* Work with the API of `arbe serve`: who one is, houses, agents, configs, threads. As above. */
+int command_auth(int argc, char **argv);
+
+/* As above. */
+int command_house(int argc, char **argv);
+
+/* As above. */
+int command_agent(int argc, char **argv);
+
+/* As above. */
+int command_config(int argc, char **argv);
+
+/* As above. */
+int command_thread(int argc, char **argv);
+
 #endif

@@ -15,9 +15,14 @@ struct command {
 };
 
 static const struct command commands[] = {
+    {"agent", command_agent, "people and bots, and their API keys"},
+    {"auth", command_auth, "say who one is to which server"},
+    {"config", command_config, "what houses and threads set"},
+    {"house", command_house, "houses, and who is in them"},
     {"serve", command_serve, "serve threads for people and agents, with their streams"},
     {"stream", command_stream, "create, append to, read and follow the streams of a server"},
     {"streams", command_streams, "serve durable streams from a data directory"},
+    {"thread", command_thread, "threads, and what is written in them"},
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

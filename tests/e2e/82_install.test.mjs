@@ -26,7 +26,11 @@ function good(program, args, options) {
 
 // The flags that a help text lists, and the words below a line that ends in a colon.
 const flagsOf = (help) => [...help.matchAll(/^ {2}(--[a-z0-9-]+)/gm)].map((found) => found[1]);
-const toolsOf = (help) => [...help.matchAll(/^ {2}arbe streams? ([a-z][a-z-]*)/gm)].map((found) => found[1]);
+const toolsOf = (help) => [...help.matchAll(/^ {2}arbe [a-z]+ ([a-z][a-z-]*)/gm)].map((found) => found[1]);
+const GROUPS = ['agent', 'auth', 'config', 'house', 'thread']; // of the API
+// The commands of such a group, some of which are two words.
+const commandsOf = (group) => [...good(BIN, [group, '--help']).matchAll(new RegExp(`^ {2}arbe ${group} ((key |entries )?[a-z]+)`, 'gm'))]
+    .map((found) => found[1]);
 
 // make finds the program that the tests run, built or not by this very make, and never builds another one.
 function install(destination, ...variables) {
@@ -40,14 +44,18 @@ describe('make install', { timeout: 120_000 }, () => {
         const usr = join(top, 'usr');
         install(usr, 'PREFIX=/usr');
         assert.deepEqual(listed(usr).filter((name) => !/include|\/lib\/libarbe|pkgconfig|man3/.test(name)), [
+            'etc/arbe/serve.conf',
             'etc/arbe/streams.conf',
             'usr/bin/arbe',
             'usr/lib/systemd/system/arbe-streams.service',
+            'usr/lib/systemd/system/arbe.service',
             'usr/lib/sysusers.d/arbe.conf',
             'usr/lib/tmpfiles.d/arbe.conf',
             'usr/share/bash-completion/completions/arbe',
+            'usr/share/man/man1/arbe-serve.1',
             'usr/share/man/man1/arbe-stream.1',
             'usr/share/man/man1/arbe-streams.1',
+            'usr/share/man/man1/arbe-threads.1',
             'usr/share/man/man1/arbe.1',
             'usr/share/zsh/site-functions/_arbe',
         ]);
@@ -68,13 +76,15 @@ describe('make install', { timeout: 120_000 }, () => {
         statSync(join(dir, 'usr/local/bin/arbe'));
     });
 
-    test('the sample settings are settings, also with every comment taken off', () => {
-        const sample = readFileSync(join(ROOT, 'tools/install/streams.conf'), 'utf8');
-        const file = join(top, 'sample.conf');
-        writeFileSync(file, sample.replace(/^# ([a-z-]+ = )/gm, '$1'));
-        const printed = good(BIN, ['streams', '--print-config', '--config', file]);
-        assert.ok(printed.includes(`# from ${file}:`));
-    });
+    for (const name of ['streams', 'serve']) {
+        test(`the sample settings of ${name} are settings, also with every comment taken off`, () => {
+            const sample = readFileSync(join(ROOT, `tools/install/${name}.conf`), 'utf8');
+            const file = join(top, `sample-${name}.conf`);
+            writeFileSync(file, sample.replace(/^# ([a-z-]+ = )/gm, '$1'));
+            const printed = good(BIN, [name, '--print-config', '--config', file]);
+            assert.ok(printed.includes(`# from ${file}:`));
+        });
+    }
 });
 
 describe('the manual', { timeout: 120_000 }, () => {
@@ -103,8 +113,35 @@ describe('the manual', { timeout: 120_000 }, () => {
         for (const [flag] of client.matchAll(/--[a-z][a-z0-9-]+/g)) {
             assert.ok(all.has(flag) || flag === '--', `${flag} is in the manual only`);
         }
+        // Those that arbe streams has as well are told there.
+        const serve = page('arbe-serve.1');
+        for (const flag of flagsOf(good(BIN, ['serve', '--help']))) {
+            assert.match(known.has(flag) ? text : serve, new RegExp(`^\\.(B|BI) .*${flag}\\b`, 'm'), flag);
+        }
         for (const [, name] of good(BIN, ['--help']).matchAll(/^ {2}([a-z]+) {2,}/gm)) {
             assert.match(page('arbe.1'), new RegExp(`^\\.B ${name}$`, 'm'), name);
+        }
+    });
+
+    test('tells of every command of the API, in its part, with its flags', () => {
+        const [, ...parts] = page('arbe-threads.1').split(/^\.SH /m);
+        const part = Object.fromEntries(parts.map((one) => [one.split('\n')[0], one]));
+        const shared = part['FLAGS OF EVERY COMMAND'];
+        const told = new Set();
+        for (const group of GROUPS) {
+            const own = part[`ARBE ${group.toUpperCase()}`];
+            for (const name of commandsOf(group)) {
+                assert.match(own, new RegExp(`^\\.(B|BI) "?${name}\\b`, 'm'), `${group} ${name}`);
+                for (const flag of flagsOf(good(BIN, [group, ...name.split(' '), '--help']))) {
+                    told.add(flag);
+                    // What several groups have is told once.
+                    const where = ['--house', '--limit'].includes(flag) ? part['ARBE THREAD'] : own + shared;
+                    assert.match(where, new RegExp(`^\\.(B|BI) .*${flag}\\b`, 'm'), `${group} ${name} ${flag}`);
+                }
+            }
+        }
+        for (const [flag] of page('arbe-threads.1').matchAll(/--[a-z][a-z0-9-]+/g)) {
+            assert.ok(told.has(flag), `${flag} is in the manual only`);
         }
     });
 
@@ -138,7 +175,7 @@ describe('completions', { timeout: 120_000 }, () => {
         const offers = (...words) => complete(words).split('\n').filter((word) => word.startsWith(words.at(-1)) && word !== '').sort();
 
         test(`${name}: commands, tools, flags and values come from the help`, () => {
-            assert.deepEqual(offers('arbe', ''), ['stream', 'streams']);
+            assert.deepEqual(offers('arbe', ''), [...GROUPS, 'serve', 'stream', 'streams'].sort());
             assert.deepEqual(offers('arbe', 'streams', ''), toolsOf(help).sort());
             assert.deepEqual(offers('arbe', 'streams', '--'), flagsOf(help).sort());
             assert.deepEqual(offers('arbe', 'streams', '--sse-'), ['--sse-heartbeat', '--sse-lifetime']);
@@ -149,6 +186,19 @@ describe('completions', { timeout: 120_000 }, () => {
             assert.deepEqual(offers('arbe', 'stream', 'tail', '--'), flagsOf(good(BIN, ['stream', 'tail', '--help'])).sort());
             assert.deepEqual(offers('arbe', 'stream', 'create', '--type', 't'), ['text']);
             assert.deepEqual(offers('arbe', 'stream', 'tail', ''), []);
+            assert.deepEqual(offers('arbe', 'serve', '--streams-'), ['--streams-secret-file', '--streams-url']);
+            for (const group of GROUPS) {
+                const names = commandsOf(group);
+                assert.deepEqual(offers('arbe', group, ''), [...new Set(names.map((one) => one.split(' ')[0]))].sort());
+                for (const name of names) {
+                    const words = name.split(' ');
+                    assert.deepEqual(offers('arbe', group, ...words, '--'), flagsOf(good(BIN, [group, ...words, '--help'])).sort());
+                }
+            }
+            assert.deepEqual(offers('arbe', 'thread', 'entries', ''), ['create', 'read']);
+            assert.deepEqual(offers('arbe', 'agent', 'key', 'r'), ['revoke']);
+            assert.deepEqual(offers('arbe', 'thread', 'list', ''), []);
+            assert.deepEqual(offers('arbe', 'house', 'add', 'x', '--role', ''), ['member', 'owner']);
             writeFileSync(join(top, 'profiles'), '[home]\nurl = http://h\n [ work ] \nurl = http://w\n');
             process.env.ARBE_PROFILES = join(top, 'profiles');
             assert.deepEqual(offers('arbe', 'stream', 'copy', '--to-profile', ''), ['home', 'work']);
@@ -167,18 +217,20 @@ describe('completions', { timeout: 120_000 }, () => {
 });
 
 describe('the unit', { timeout: 120_000 }, () => {
-    test('is sound, and leaves the service little', () => {
-        const dir = join(top, 'unit');
-        install(dir, 'PREFIX=/usr');
-        const unit = join(dir, 'usr/lib/systemd/system/arbe-streams.service');
-        // The program that it names has to be there to be verified.
-        writeFileSync(unit, readFileSync(unit, 'utf8').replace('/usr/bin/arbe', BIN));
-        const { stderr, status } = command('systemd-analyze', ['verify', '--man=no', unit]);
-        assert.equal(status, 0, stderr);
-        assert.ok(!/arbe/.test(stderr), stderr);
-        const { stdout } = command('systemd-analyze', ['security', '--offline=yes', '--threshold=20', unit]);
-        assert.match(stdout, /Overall exposure level for arbe-streams.service: [01]\./);
-    });
+    for (const name of ['arbe-streams.service', 'arbe.service']) {
+        test(`${name} is sound, and leaves the service little`, () => {
+            const dir = join(top, `unit-${name}`);
+            install(dir, 'PREFIX=/usr');
+            const unit = join(dir, 'usr/lib/systemd/system', name);
+            // The program that it names has to be there to be verified.
+            writeFileSync(unit, readFileSync(unit, 'utf8').replace('/usr/bin/arbe', BIN));
+            const { stderr, status } = command('systemd-analyze', ['verify', '--man=no', unit]);
+            assert.equal(status, 0, stderr);
+            assert.ok(!/arbe/.test(stderr), stderr);
+            const { stdout } = command('systemd-analyze', ['security', '--offline=yes', '--threshold=20', unit]);
+            assert.match(stdout, new RegExp(`Overall exposure level for ${name}: [01]\\.`));
+        });
+    }
 
     test('its user and its directories are described', () => {
         assert.match(readFileSync(join(ROOT, 'tools/install/arbe.sysusers'), 'utf8'), /^u arbe - "[^"]+" \/var\/lib\/arbe$/m);

@@ -5,9 +5,10 @@ _arbe_help() {
     "$@" --help 2>/dev/null
 }
 
-# The commands or tools that a help text lists below a line that ends in ":".
+# The commands or tools that the help of a command lists: the words that come behind its own.
 _arbe_words() {
-    sed -n -e 's/^  arbe [a-z]* \([a-z][a-z-]*\) .*/\1/p' -e 's/^  \([a-z][a-z-]*\)  *[a-z].*/\1/p'
+    local IFS=' '
+    _arbe_help "$@" | sed -n -e "s/^  arbe${2:+ ${*:2}} \([a-z][a-z-]*\)\( .*\)\{0,1\}$/\1/p" -e 's/^  \([a-z][a-z-]*\)  *[a-z].*/\1/p' | sort -u
 }
 
 # The flags of a help text.
@@ -30,8 +31,9 @@ _arbe() {
     local -a command=("${COMP_WORDS[0]}")
 
     COMPREPLY=()
-    for ((i = 1; i < COMP_CWORD && i < 3; i++)); do
+    for ((i = 1; i < COMP_CWORD && i < 4; i++)); do
         [[ ${COMP_WORDS[i]} == [a-z]* ]] || break
+        [[ $i -lt 3 || -n $(_arbe_words "${command[@]}") ]] || break # only a few have names of two words
         command+=("${COMP_WORDS[i]}")
     done
     if [[ $before == --* ]]; then
@@ -47,12 +49,9 @@ _arbe() {
     fi
     if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_arbe_help "${command[@]}" | _arbe_flags)" -- "$word")
-    elif [[ ${command[1]} == stream && ${#command[@]} -eq 3 ]]; then
-        return # streams are on the server
-    elif ((${#command[@]} == 3)); then
-        mapfile -t COMPREPLY < <(compgen -d -- "$word")
     else
-        mapfile -t COMPREPLY < <(compgen -W "$(_arbe_help "${command[@]}" | _arbe_words)" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "$(_arbe_words "${command[@]}")" -- "$word")
+        [[ ${command[1]} != streams || ${#command[@]} -lt 3 ]] || mapfile -t COMPREPLY < <(compgen -d -- "$word")
     fi
 }
 
