@@ -114,7 +114,7 @@ int app_call_each(struct app_call *call, const char *path, const char *const *qu
 
 #define APP_QUERY_MAX 12u
 
-/* ---------------------------------------------------------------------------------------- bodies */
+/* --------------------------------------------------------------------------------------- bodies */
 
 /* Begins a body. */
 void app_body_begin(struct buf *body);
@@ -128,7 +128,7 @@ void app_body_json(struct buf *body, const char *name, struct slice json);
 /* Ends it. */
 void app_body_end(struct buf *body);
 
-/* --------------------------------------------------------------------------------------- talking */
+/* -------------------------------------------------------------------------------------- talking */
 
 /* Says on stderr what went wrong: "error: ..." and perhaps a line with what to do, or with --json
  * the object that the API answers. Returns the exit code for it. After a signal nothing is said. */
