@@ -110,7 +110,7 @@ static int open_thread(struct api_call *c, struct writing *w)
     if (code != 0) {
         return api_fail(c, code, &msg, "thread");
     }
-    w->status = (enum thread_status)c->access.status;
+    w->status = c->access.status;
     return c->access.role != ROLE_NONE
                ? API_DONE
                : api_refuse(c, API_FORBIDDEN,
@@ -295,8 +295,8 @@ static int move_and_append(struct api_call *c, struct writing *w)
     if (join(c, w, &item.entry) != API_DONE) {
         return API_FAILED;
     }
-    int code = store_thread_status_move(c->app->store, w->thread_id, c->access.status,
-                                        (int)w->status, &item, 1, &msg);
+    int code = store_thread_status_move(c->app->store, w->thread_id, c->access.status, w->status,
+                                        &item, 1, &msg);
 
     if (code == ERR_CONFLICT) {
         return api_refuse(c, API_CONFLICT, "the thread's status has just been changed by another");

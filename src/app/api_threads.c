@@ -65,7 +65,7 @@ int thread_list(struct api_call *c)
         return api_error_set_field(&c->error, "status");
     }
     query.with_status = text.ptr != NULL;
-    query.status = (int)status;
+    query.status = status;
     if (may_house(c, query.house_id, ROLE_MEMBER, &house) != API_DONE) {
         return API_FAILED;
     }
@@ -102,7 +102,7 @@ static int read_wanted(struct api_call *c, struct wanted_thread *w)
     if (input_end(&in) != 0) {
         return API_FAILED;
     }
-    w->record.status = (int)status;
+    w->record.status = status;
     if (w->config.ptr != NULL && config_check_patch(w->config, &c->error) != 0) {
         return API_FAILED;
     }
@@ -280,7 +280,7 @@ static int read_change(struct api_call *c, const struct thread_record *now,
                        struct slice tags[STORE_TAGS_MAX], struct thread_change *ret)
 {
     struct input in;
-    enum thread_status status = (enum thread_status)now->status;
+    enum thread_status status = now->status;
 
     input_begin(&in, c->body, false, &c->memory, &c->error);
     ret->set_name = input_has(&in, "name");
@@ -294,13 +294,13 @@ static int read_change(struct api_call *c, const struct thread_record *now,
     ret->environment_id = input_text(&in, "environmentId", &environment_rules);
     ret->set_status = read_status(&in, "status", &status) && status != now->status;
     ret->status_from = now->status;
-    ret->status = (int)status;
+    ret->status = status;
     if (input_end(&in) != 0) {
         return API_FAILED;
     }
-    if (ret->set_status && !status_may_move((enum thread_status)now->status, status)) {
+    if (ret->set_status && !status_may_move(now->status, status)) {
         return api_refuse(c, API_ILLEGAL_STATUS, "a thread cannot go from %s to %s",
-                          status_text((enum thread_status)now->status), status_text(status));
+                          status_text(now->status), status_text(status));
     }
     return API_DONE;
 }
@@ -315,7 +315,7 @@ static int compose_changes(struct api_call *c, const struct thread_record *now,
                                      {NULL, {NULL, 0}}});
     }
     if (change->set_status) {
-        struct slice status = slice_of(status_text((enum thread_status)change->status));
+        struct slice status = slice_of(status_text(change->status));
 
         signals_add(signals, c, now->id, api_agent(c), "signal.thread.status_changed",
                     (struct signal_member[]){{"status", status}, {NULL, {NULL, 0}}});

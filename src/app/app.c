@@ -10,6 +10,7 @@
 #include "app/sandbox_key.h"
 #include "app/spend.h"
 #include "app/streams.h"
+#include "app/sweeper.h"
 #include "app/upstream.h"
 #include "serve/session.h"
 #include "thread/outbox.h"
@@ -118,9 +119,10 @@ static void close_all(struct app *app)
 {
     struct errmsg msg = {{0}};
 
+    sweeper_stop(app->sweeper);
     upstream_close(app->upstream);
+    pool_destroy(app->pool); /* wakes of the director may still owe the outbox something */
     outbox_destroy(app->outbox);
-    pool_destroy(app->pool);
     poster_destroy(app->poster);
     stream_client_free(app->streams);
     if (recency_close(app->recency, &msg) != 0) {
@@ -129,6 +131,7 @@ static void close_all(struct app *app)
     attempts_destroy(app->attempts);
     grants_destroy(app->grants);
     store_close(app->store);
+    app->sweeper = NULL;
     app->upstream = NULL;
     app->outbox = NULL;
     app->pool = NULL;
@@ -138,6 +141,14 @@ static void close_all(struct app *app)
     app->attempts = NULL;
     app->grants = NULL;
     app->store = NULL;
+}
+
+static int start_sweeper(struct app *app, struct errmsg *msg)
+{
+    const struct sweeper_config config = {.store = app->store, .trouble = trouble, .context = app};
+    int code = sweeper_start(&config, &app->sweeper);
+
+    return code == 0 ? 0 : err_set(msg, code, "cannot start threads: %s", err_text(code));
 }
 
 static int on_open(void *context, struct server *server, struct errmsg *msg)
@@ -153,6 +164,7 @@ static int on_open(void *context, struct server *server, struct errmsg *msg)
     code = code == 0 ? open_upstream(app, msg) : code;
     code = code == 0 ? first_owner_make(app, msg) : code;
     code = code == 0 ? reconcile(app, msg) : code;
+    code = code == 0 ? start_sweeper(app, msg) : code;
     if (code != 0) {
         close_all(app);
     }

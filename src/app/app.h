@@ -24,6 +24,7 @@ struct outbox;
 struct recency;
 struct stream_client;
 struct attempts;
+struct sweeper;
 struct thread_store;
 struct upstream;
 
@@ -54,6 +55,7 @@ struct app {
     struct poster *poster;         /* appends entries, once each */
     struct outbox *outbox;         /* what records still owe to streams */
     struct upstream *upstream;     /* reads of another server's streams; NULL: they are ours */
+    struct sweeper *sweeper;       /* housekeeping of the records */
     struct uuid_source ids;
     unsigned char sandbox_key[SANDBOX_KEY_BYTES];
     bool secure;           /* cookies are for https only */

@@ -124,7 +124,7 @@ void json_put_thread(struct buf *out, const struct thread_record *thread, int64_
         json_append_string(out, thread->tags[i]);
     }
     buf_append_char(out, ']');
-    json_put_text(out, "status", slice_of(status_text((enum thread_status)thread->status)));
+    json_put_text(out, "status", slice_of(status_text(thread->status)));
     json_put_text(out, "environmentId", thread->environment_id);
     json_put_time(out, "lastEntryTs", last);
     json_put_text(out, "createdBy", thread->created_by);

@@ -99,7 +99,7 @@ static bool fits(const struct thread_record *thread, const struct thread_query *
 {
     return slice_equal(thread->house_id, query->house_id) &&
            (query->parent_id.ptr == NULL || slice_equal(thread->parent_id, query->parent_id)) &&
-           (!query->with_status || (int)thread->status == (int)query->status) &&
+           (!query->with_status || thread->status == query->status) &&
            (!query->pinned || thread->pinned_ms != 0) && fits_tag(thread, query->tag);
 }
 
