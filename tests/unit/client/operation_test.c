@@ -9,6 +9,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 #define OFFSET "Stream-Next-Offset: 0_7\r\n"
 #define EMPTY  "Content-Length: 0\r\n\r\n"
@@ -366,6 +367,100 @@ static void test_step_at_free(void **state)
     }
 }
 
+/* --------------------------------------------------------------------------------------- inside */
+
+struct inside {
+    struct stream_client *client;
+    struct told told;
+    pthread_t thread;    /* that told */
+    struct inside *next; /* to be started then; NULL: none */
+    atomic_bool has_ended;
+};
+
+static void on_inside(void *context, int code, const struct stream_info *info,
+                      const struct stream_error *error);
+
+static void start_inside(struct stream_client *client, struct inside *inside)
+{
+    const struct call call = {
+        .verb = CALL_APPEND, .name = SLICE("a"), .body = SLICE("x"), .content_type = "a/b"};
+
+    inside->client = client;
+    assert_int_equal(operation_start_inside(client, &call, on_inside, inside, NULL), STREAM_OK);
+}
+
+static void on_inside(void *context, int code, const struct stream_info *info,
+                      const struct stream_error *error)
+{
+    struct inside *inside = context;
+
+    on_end(&inside->told, code, info, error);
+    inside->thread = pthread_self();
+    if (inside->next != NULL) {
+        start_inside(inside->client, inside->next);
+    }
+    atomic_store(&inside->has_ended, true);
+}
+
+static void await_inside(const struct inside *inside)
+{
+    while (!atomic_load(&inside->has_ended)) {
+        (void)poll(NULL, 0, 1);
+    }
+}
+
+/* Calls that end inside do so without a step and with nothing to be polled, on the thread of the
+ * client, and may start others there; an abort is told there as well. */
+static void test_inside(void **state)
+{
+    static const struct scripted_turn turns[] = {
+        {.answer = OK_204}, {.answer = OK_204}, {.answer = NULL}};
+    struct inside third = {.has_ended = false};
+    struct inside second = {.next = NULL};
+    struct inside first = {.next = &second};
+    struct fixture f;
+
+    (void)state;
+    setup(&f, turns, ARRAY_COUNT(turns));
+    struct pollfd polled = {.fd = stream_client_fd(f.client), .events = POLLIN};
+
+    start_inside(f.client, &first);
+    await_inside(&first);
+    await_inside(&second);
+    assert_int_equal(poll(&polled, 1, 0), 0);
+    assert_int_equal(first.told.code, STREAM_OK);
+    assert_string_equal(second.told.offset, "0_7");
+    assert_false(pthread_equal(first.thread, pthread_self()));
+    assert_true(pthread_equal(first.thread, second.thread));
+    start_inside(f.client, &third);
+    scripted_await(&f.server, 3);
+    stream_client_abort(f.client);
+    await_inside(&third);
+    assert_int_equal(third.told.code, STREAM_ERROR_ABORTED);
+    finish_fixture(&f);
+    assert_int_equal(first.told.times + second.told.times + third.told.times, 3);
+}
+
+/* Whoever frees the client is told of those, too, by the thread that ends. */
+static void test_inside_at_free(void **state)
+{
+    static const struct scripted_turn turns[] = {{.answer = NULL}};
+    struct inside calls[20];
+    struct fixture f;
+
+    (void)state;
+    memset(calls, 0, sizeof(calls));
+    setup(&f, turns, 1);
+    for (size_t i = 0; i < ARRAY_COUNT(calls); i++) {
+        start_inside(f.client, &calls[i]);
+    }
+    finish_fixture(&f);
+    for (size_t i = 0; i < ARRAY_COUNT(calls); i++) {
+        assert_int_equal(calls[i].told.times, 1);
+        assert_int_equal(calls[i].told.code, STREAM_ERROR_ABORTED);
+    }
+}
+
 /* Too many of them are refused; a step makes room. */
 static void test_step_busy(void **state)
 {
@@ -511,6 +606,8 @@ int main(void)
         cmocka_unit_test(test_step),
         cmocka_unit_test(test_step_errors),
         cmocka_unit_test(test_step_at_free),
+        cmocka_unit_test(test_inside),
+        cmocka_unit_test(test_inside_at_free),
         cmocka_unit_test(test_step_busy),
         cmocka_unit_test(test_step_without_memory),
         cmocka_unit_test(test_callbacks_each_try),
