@@ -8,7 +8,11 @@
  * once: the stream exists, the entry's id is there, the stream is gone.
  *
  * The thread goes through all items when it is woken, and through the lanes that have failed when
- * their time has come. */
+ * their time has come.
+ *
+ * Streams that do not answer cost whoever asks them a time limit, several times over. When a round
+ * failed so slowly, callers do not ask for a while: they leave their items to the thread, so that
+ * not all of the application's threads come to wait for the same thing. */
 #include "thread/outbox.h"
 
 #include <assert.h>
@@ -28,6 +32,7 @@
 #define PAGE_ITEMS   16u         /* listed at once */
 #define PAGE_BYTES   (32u * MIB) /* of them */
 #define ARENA_BYTES  (4u * MIB)  /* for one item: its entries, and what the poster finds */
+#define SLOW_MS      1000u       /* a failure that took so long is one of time limits */
 #define FAILURES_MAX 3u          /* in a row, then a round leaves the rest for later */
 
 struct lane {
@@ -37,13 +42,13 @@ struct lane {
     bool busy;
     unsigned waiting;  /* callers of outbox_run */
     unsigned failures; /* in a row */
-    unsigned rounds;   /* of work that have ended */
     uint64_t retry_ms; /* on failed: not before */
     uint64_t left;     /* items that were found undone */
 };
 
 struct outbox {
     struct outbox_config config;
+    uint64_t slow_ms; /* SLOW_MS, but for tests */
     pthread_t thread;
     atomic_uint_fast64_t left; /* of all lanes */
 
@@ -51,6 +56,7 @@ struct outbox {
     pthread_cond_t freed; /* a lane is not busy any more */
     pthread_cond_t news;  /* for the thread */
     struct map lanes;     /* struct lane */
+    uint64_t away_ms;     /* until then callers do not ask streams: client_now_ms */
     struct list failed;   /* lanes to be tried again, in no order */
     bool woken;
     bool stopping;
@@ -269,10 +275,15 @@ static enum outcome do_item(struct outbox *o, const struct outbox_item *item)
 
 /* -------------------------------------------------------------------------------------- a lane */
 
-/* One page of a thread's items. 1: there may be more; 0: all are done; -1: one cannot be, and
- * *ret_left are left that were seen. */
+/* What came of some work on a thread. */
+struct progress {
+    uint64_t done;
+    uint64_t left; /* that were seen */
+};
+
+/* One page of a thread's items. 1: there may be more; 0: all are done; -1: one cannot be. */
 static int work_page(struct outbox *o, struct slice thread_id, struct arena *arena,
-                     uint64_t *ret_left)
+                     struct progress *progress)
 {
     struct outbox_list list;
     struct errmsg msg = {.text = ""};
@@ -282,18 +293,19 @@ static int work_page(struct outbox *o, struct slice thread_id, struct arena *are
                                         &msg);
     if (code != 0) {
         tell_store(o, "cannot see what is to be done to streams", &msg);
-        *ret_left = 1;
+        progress->left = 1;
         return -1;
     }
     while (count < list.count && do_item(o, &list.items[count]) != ITEM_LATER) {
         done[count] = list.items[count].seq;
         count++;
     }
-    *ret_left = list.count - count;
+    progress->done += count;
+    progress->left = list.count - count;
     code = count > 0 ? store_outbox_done(o->config.store, done, count, &msg) : 0;
     if (code != 0) {
         tell_store(o, "cannot take out what is done, so that it will be done again", &msg);
-        *ret_left = list.count;
+        progress->left = list.count;
     }
     if (code != 0 || count < list.count) {
         return -1;
@@ -310,13 +322,13 @@ static bool is_stopping(struct outbox *o)
 }
 
 /* All of a thread's items, in order. */
-static int work(struct outbox *o, struct slice thread_id, uint64_t *ret_left)
+static int work(struct outbox *o, struct slice thread_id, struct progress *progress)
 {
     int rc;
     do {
         struct arena arena;
         arena_init(&arena, PAGE_BYTES);
-        rc = work_page(o, thread_id, &arena, ret_left);
+        rc = work_page(o, thread_id, &arena, progress);
         arena_finish(&arena);
     } while (rc > 0 && !is_stopping(o));
     return rc > 0 ? -1 : rc;
@@ -369,18 +381,31 @@ static uint64_t back_off_ms(const struct outbox *o, unsigned failures)
     return ms < o->config.retry_ms_max ? ms : o->config.retry_ms_max;
 }
 
-/* A round of work has ended. */
-static void end_round(struct outbox *o, struct lane *lane, int rc, uint64_t left)
+/* The thread is to try again, not before `at_ms`. */
+static void put_off_lane(struct outbox *o, struct lane *lane, uint64_t at_ms)
 {
     list_remove(&lane->link);
+    list_append(&o->failed, &lane->link);
+    lane->retry_ms = at_ms;
+    (void)pthread_cond_signal(&o->news);
+}
+
+/* A round of work has ended. */
+static void end_round(struct outbox *o, struct lane *lane, int rc, const struct progress *progress,
+                      uint64_t began_ms)
+{
+    uint64_t now_ms = client_now_ms();
+    list_remove(&lane->link);
     lane->busy = false;
-    lane->rounds++;
     lane->failures = rc == 0 ? 0 : lane->failures + 1;
-    set_left(o, lane, rc == 0 ? 0 : left);
+    set_left(o, lane, rc == 0 ? 0 : progress->left);
     if (rc != 0) {
-        lane->retry_ms = client_now_ms() + back_off_ms(o, lane->failures);
-        list_append(&o->failed, &lane->link);
-        (void)pthread_cond_signal(&o->news);
+        put_off_lane(o, lane, now_ms + back_off_ms(o, lane->failures));
+    }
+    if (progress->done > 0) {
+        o->away_ms = 0;
+    } else if (rc != 0 && now_ms - began_ms >= o->slow_ms) {
+        o->away_ms = now_ms + o->config.retry_ms_max;
     }
     (void)pthread_cond_broadcast(&o->freed);
 }
@@ -388,17 +413,41 @@ static void end_round(struct outbox *o, struct lane *lane, int rc, uint64_t left
 /* Works on a lane that nobody works on, letting go of the lock meanwhile. */
 static int run_lane(struct outbox *o, struct lane *lane)
 {
-    uint64_t left = 0;
+    uint64_t began_ms = client_now_ms();
+    struct progress progress = {0};
     lane->busy = true;
     (void)pthread_mutex_unlock(&o->lock);
-    int rc = work(o, slice_of(lane->thread_id), &left);
+    int rc = work(o, slice_of(lane->thread_id), &progress);
     (void)pthread_mutex_lock(&o->lock);
-    end_round(o, lane, rc, left);
+    end_round(o, lane, rc, &progress, began_ms);
     return rc;
+}
+
+/* Waits until nobody works on the lane. True: who did has failed meanwhile. */
+static bool await_turn(struct outbox *o, struct lane *lane)
+{
+    bool waited = lane->busy;
+    lane->waiting++;
+    while (lane->busy) {
+        (void)pthread_cond_wait(&o->freed, &o->lock);
+    }
+    lane->waiting--;
+    return waited && lane->failures > 0;
+}
+
+/* Streams are away: leaves the lane to the thread. */
+static void leave(struct outbox *o, struct lane *lane)
+{
+    if (lane->failures == 0) {
+        lane->failures = 1;
+        set_left(o, lane, 1); /* at least */
+        put_off_lane(o, lane, client_now_ms() + back_off_ms(o, 1));
+    }
 }
 
 int outbox_run(struct outbox *o, struct slice thread_id)
 {
+    int rc = -1;
     assert(thread_id.len > 0 && thread_id.len < STORE_ID_BYTES);
     (void)pthread_mutex_lock(&o->lock);
     struct lane *lane = lane_for(o, thread_id);
@@ -407,15 +456,13 @@ int outbox_run(struct outbox *o, struct slice thread_id)
         outbox_wake(o); /* the thread finds it */
         return -1;
     }
-    unsigned before = lane->rounds;
-    bool waited = lane->busy;
-    lane->waiting++;
-    while (lane->busy) {
-        (void)pthread_cond_wait(&o->freed, &o->lock);
+    bool failed = await_turn(o, lane);
+    bool away = o->away_ms > client_now_ms();
+    if (away && !failed) {
+        leave(o, lane);
+    } else if (!failed) {
+        rc = run_lane(o, lane);
     }
-    lane->waiting--;
-    bool failed = waited && lane->rounds != before && lane->failures > 0;
-    int rc = failed ? -1 : run_lane(o, lane);
     tidy(o, lane);
     (void)pthread_mutex_unlock(&o->lock);
     return rc;
@@ -448,12 +495,20 @@ static bool must_wait(struct outbox *o, struct slice thread_id)
     return wait;
 }
 
+static bool are_away(struct outbox *o)
+{
+    (void)pthread_mutex_lock(&o->lock);
+    bool away = o->away_ms > client_now_ms();
+    (void)pthread_mutex_unlock(&o->lock);
+    return away;
+}
+
 /* Runs the threads of a page. False when the rest had better wait. */
 static bool run_page(struct outbox *o, const struct outbox_list *list, unsigned *failures)
 {
     for (size_t i = 0; i < list->count; i++) {
         struct slice thread_id = list->items[i].thread_id;
-        if (is_stopping(o) || *failures >= FAILURES_MAX) {
+        if (is_stopping(o) || are_away(o) || *failures >= FAILURES_MAX) {
             return false;
         }
         if (!was_before(list, i) && !must_wait(o, thread_id)) {
@@ -612,6 +667,7 @@ int outbox_create(const struct outbox_config *config, struct outbox **ret_outbox
         return ERR_NOMEM;
     }
     o->config = *config;
+    o->slow_ms = SLOW_MS;
     o->config.retry_ms_max = config->retry_ms_max ? config->retry_ms_max : OUTBOX_RETRY_MS_MAX;
     map_init(&o->lanes);
     list_init(&o->failed);

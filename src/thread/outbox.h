@@ -37,8 +37,9 @@ int outbox_create(const struct outbox_config *config, struct outbox **ret_outbox
 int outbox_reconcile(struct outbox *o, struct errmsg *msg) MUST_USE;
 
 /* Does what waits for one thread, after the change that caused it was committed. Blocks for as long
- * as an append takes. 0, or -1 when something stays undone: it is tried again, with back-off, and
- * at the next start. Of one thread at a time, in order. */
+ * as an append takes, not at all when streams have not answered of late. 0, or -1 when something
+ * stays undone: it is tried again, with back-off, and at the next start. Of one thread at a time,
+ * in order. */
 int outbox_run(struct outbox *o, struct slice thread_id);
 
 /* The same for whatever waits, in the background: after the deletion of a house. */

@@ -39,6 +39,17 @@ static void rename_thread(struct posting *g, const char *thread_id, const char *
     arena_finish(&arena);
 }
 
+/* How long failures are waited for at most, and which are taken for slow. */
+static void tune(struct outbox *o, uint64_t retry_ms_max, uint64_t slow_ms)
+{
+    (void)pthread_mutex_lock(&o->lock);
+    o->config.retry_ms_max = retry_ms_max;
+    o->slow_ms = slow_ms;
+    (void)pthread_mutex_unlock(&o->lock);
+}
+
+#define HOURS 36000000u
+
 static size_t items_left(struct posting *g)
 {
     struct outbox_list list;
@@ -85,7 +96,7 @@ static void a_restart_reconciles(void **state)
                                         FAULT_FULL};
     const struct outbox_item created[] = {CREATE("t"), APPEND("t", "created")};
     char expected[1024] = "created";
-    g->outbox->config.retry_ms_max = 3600000; /* not before the restart */
+    tune(g->outbox, HOURS, HOURS); /* not before the restart */
     posting_add_record(g, SLICE("t"), created, 2);
     assert_int_equal(outbox_run(g->outbox, SLICE("t")), 0);
     for (unsigned i = 0; i < ARRAY_COUNT(faults); i++) {
@@ -102,7 +113,7 @@ static void a_restart_reconciles(void **state)
             (void)snprintf(expected + strlen(expected), sizeof(expected) - strlen(expected), " %s",
                            ids[k]);
         }
-        g->outbox->config.retry_ms_max = 3600000;
+        tune(g->outbox, HOURS, HOURS);
         posting_fault(g, faults[i], VERB(APPEND), -1);
         rename_thread(g, "t", ids[0], &items[0], 1);
         assert_int_equal(outbox_run(g->outbox, SLICE("t")), -1);
@@ -178,7 +189,7 @@ static void the_last_words_of_a_thread(void **state)
     assert_int_equal(outbox_run(g->outbox, SLICE("t")), 0);
     FINE(store_thread_delete(g->store, SLICE("t"), 5, deleted, 2, msg));
     posting_fault(g, FAULT_DOWN, VERB(DELETE), 1);
-    g->outbox->config.retry_ms_max = 3600000;
+    tune(g->outbox, HOURS, HOURS);
     assert_int_equal(outbox_run(g->outbox, SLICE("t")), -1);
     posting_expect(g, "t", "created deleted");
     posting_reopen(g);
@@ -367,6 +378,28 @@ static void reconcile_does_not_insist(void **state)
     AWAIT(items_left(g) == 0);
 }
 
+/* When streams do not answer, one caller finds out; the others leave their items to the background,
+ * which does them once there are answers again. */
+static void callers_do_not_queue_for_silence(void **state)
+{
+    struct posting *g = *state;
+    const struct outbox_item first[] = {CREATE("t")};
+    const struct outbox_item second[] = {CREATE("u"), APPEND("u", "created")};
+    tune(g->outbox, HOURS, 0); /* any failure is one of a time limit */
+    posting_add_record(g, SLICE("t"), first, 1);
+    posting_add_record(g, SLICE("u"), second, 2);
+    posting_fault(g, FAULT_DOWN, VERBS_ALL, -1);
+    assert_int_equal(outbox_run(g->outbox, SLICE("t")), -1);
+    tune(g->outbox, 1, 0);
+    assert_int_equal(outbox_run(g->outbox, SLICE("u")), -1);
+    assert_true(are_away(g->outbox));
+    assert_true(outbox_waiting(g->outbox) >= 2);
+    posting_fault(g, FAULT_NONE, 0, 0);
+    AWAIT(items_left(g) == 0);
+    posting_expect(g, "u", "created");
+    assert_int_equal(outbox_run(g->outbox, SLICE("u")), 0);
+}
+
 /* Signals are composed as entries are, whatever stands in their texts. */
 static void signals_are_entries(void **state)
 {
@@ -422,19 +455,13 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(changes_reach_the_stream),
-        TEST(a_restart_reconciles),
-        TEST(failures_are_tried_again),
-        TEST(any_call_may_fail),
-        TEST(the_last_words_of_a_thread),
-        TEST(a_lost_stream_is_made_anew),
-        TEST(the_hopeless_holds_up_nothing),
-        TEST(arrays_are_stored_as_one),
-        TEST(runs_at_once_keep_the_order),
-        TEST(the_background_does_the_rest),
-        TEST(reconcile_does_not_insist),
-        cmocka_unit_test(signals_are_entries),
-        TEST(no_memory),
+        TEST(changes_reach_the_stream),        TEST(a_restart_reconciles),
+        TEST(failures_are_tried_again),        TEST(any_call_may_fail),
+        TEST(the_last_words_of_a_thread),      TEST(a_lost_stream_is_made_anew),
+        TEST(the_hopeless_holds_up_nothing),   TEST(arrays_are_stored_as_one),
+        TEST(runs_at_once_keep_the_order),     TEST(the_background_does_the_rest),
+        TEST(reconcile_does_not_insist),       TEST(callers_do_not_queue_for_silence),
+        cmocka_unit_test(signals_are_entries), TEST(no_memory),
     };
     return UNIT_RUN(tests);
 }
