@@ -1,5 +1,5 @@
-/* How answers leave: with their heads, behind them, or without a body. What carries them is stood in
- * for here. */
+/* How answers leave: with their heads, behind them, or without a body. What carries them is stood
+ * in for here. */
 #include "serve/reply.c"
 
 #include "unit/base/unit.h"
