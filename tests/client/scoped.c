@@ -97,10 +97,16 @@ static int end(int rc, const struct scoped_error *error)
     return rc > 0 ? 1 : 0;
 }
 
+/* On one line: the JSON may have a line end behind it. */
 static void print_answer(const struct scoped_answer *answer)
 {
-    printf("{\"status\":%d,\"entry\":%s}\n", answer->status,
-           answer->len > 0 ? answer->body : "null");
+    size_t len = answer->len;
+
+    while (len > 0 && answer->body[len - 1] == '\n') {
+        len--;
+    }
+    printf("{\"status\":%d,\"entry\":%.*s}\n", answer->status, len > 0 ? (int)len : 4,
+           len > 0 ? answer->body : "null");
     (void)fflush(stdout);
 }
 

@@ -1,12 +1,12 @@
-// Tier 50: the scoped client, through a stand-in for the app before the real server of streams,
-// over connections that break, while that server is killed.
+// Tier 50: the scoped client, over connections that break and while servers are killed: with arbe
+// serve, and with a stand-in for the app, which does what no app does on purpose.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, describe, test } from 'node:test';
-import { uniqueName } from './lib/http.mjs';
+import { request, uniqueName } from './lib/http.mjs';
 import { Relay } from './lib/reader.mjs';
 import { Scoped, StandIn } from './lib/scoped.mjs';
-import { startServer } from './lib/server.mjs';
+import { serverFor, startServer } from './lib/server.mjs';
 import { eventually, randomFrom, rounds } from './lib/wait.mjs';
 
 const seed = Number(process.env.ARBE_SEED ?? Date.now() % 1000000);
@@ -81,6 +81,51 @@ describe('the scoped client', { timeout: 300_000 }, () => {
         assert.deepEqual(tails[0].entries, tails[1].entries);
         console.log(`${kills} kills, ${relay.cuts} cuts`);
         assert.ok(relay.cuts > 0);
+        await relay.stop();
+    });
+
+    test('two members talk while all of arbe serve is killed: each entry once, in one order', async (t) => {
+        const serve = await serverFor(t, ['--long-poll-timeout', '300ms'], { command: 'serve' });
+        const [ann] = await eventually('the key', () => /arbe_[0-9a-f]{64}/.exec(serve.log));
+        const ask = async (method, path, body) => {
+            const headers = { Authorization: `Bearer ${ann}`, 'Content-Type': 'application/json' };
+            const reply = await request(serve.base, method, path, { headers, body: body && JSON.stringify(body) });
+            assert.ok(reply.status < 300, `${method} ${path}: ${reply.status} ${reply.text}`);
+            return JSON.parse(reply.text);
+        };
+        const { agent: { id: annId }, houses: [house] } = await ask('GET', '/api/me');
+        const { agent: { id: bobId }, apiKey: bob } = await ask('POST', '/api/agents', { name: 'Bob' });
+        await ask('PUT', `/api/houses/${house.id}/members/${bobId}`, { role: 'member' });
+        const { threadId } = await ask('POST', '/api/threads', { parentId: house.id, name: 'talk' });
+        const relay = await new Relay(serve, () => (random.below(3) > 0 ? Infinity : random.between(1, 5_000))).start();
+        const patience = { retries: -1, delay: 5, max_delay: 50 };
+        const count = rounds(100);
+        const mine = (entries) => entries.filter((entry) => entry.payload.type === 'chat');
+        const tails = ['next', 'step'].map((form) => new Scoped(relay.base, bob, threadId, 'tail', { ...patience, form }));
+        const posters = [ann, bob].map((key) => new Scoped(relay.base, key, threadId, 'post', patience,
+            Array.from({ length: count }, (_, i) => `${chat(String(i))}\n`).join('')));
+        const kills = rounds(10);
+        for (let i = 1; i <= kills; i++) {
+            const wanted = Math.floor(count * i / (kills + 1));
+            await eventually('posts go on', () => posters.some((poster) => poster.said.length >= wanted));
+            await serve.crashAndRestart();
+        }
+        for (const poster of posters) {
+            assert.equal((await poster.end(120_000)).end, 'END');
+        }
+        for (const tail of tails) {
+            await tail.until('all of it', ({ entries }) => mine(entries).length >= 2 * count);
+            tail.child.kill('SIGUSR1');
+            assert.equal((await tail.end()).end, 'ABORTED');
+            assert.equal(new Set(tail.entries.map((entry) => entry.id)).size, tail.entries.length);
+            for (const [at, who] of [annId, bobId].entries()) {
+                const posted = mine(tail.entries).filter((entry) => entry.authorId === who);
+                assert.deepEqual(posted, posters[at].entries);
+                assert.deepEqual(posted.map((entry) => entry.payload.text), Array.from({ length: count }, (_, i) => String(i)));
+            }
+        }
+        assert.deepEqual(mine(tails[0].entries), mine(tails[1].entries));
+        console.log(`${kills} kills of arbe serve, ${relay.cuts} cuts`);
         await relay.stop();
     });
 

@@ -60,8 +60,9 @@ function cleanEnv(extra) {
 }
 
 export class Server {
-    constructor(flags, { dir, env = {}, ulimit, keepDir = false, ownDir } = {}) {
+    constructor(flags, { dir, env = {}, ulimit, keepDir = false, ownDir, command = 'streams' } = {}) {
         this.flags = flags;
+        this.command = command;
         this.ownsDir = ownDir ?? (dir === undefined && !keepDir);
         this.dir = dir ?? tempDir();
         this.env = env;
@@ -93,7 +94,7 @@ export class Server {
 
     launch(flags = this.flags) {
         assert.equal(this.child, null, 'the server is already running');
-        const args = ['streams', '--listen', '127.0.0.1:0', '--data', this.dir, ...flags];
+        const args = [this.command, '--listen', '127.0.0.1:0', '--data', this.dir, ...flags];
         const command = this.ulimit ? ['sh', ['-c', `${this.ulimit}; exec "$0" "$@"`, BIN, ...args]]
             : [BIN, args];
         const child = spawn(command[0], command[1], {
