@@ -1,0 +1,72 @@
+// docs/api.md is a test: its lines run, in order, against a fresh server, and it leaves out nothing that
+// docs/openapi.json has (which is held against the program by A0_openapi).
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { DOCUMENT, METHODS, operationOf } from './lib/openapi.mjs';
+import { serveFor } from './lib/serve.mjs';
+import { endGroup, follow, runStep, stepsOf } from './lib/tour.mjs';
+
+const PAGE = readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8');
+const ERRORS = readFileSync(new URL('../../src/thread/api_error.h', import.meta.url), 'utf8');
+
+// The requests of a step: its curl lines.
+function requestsOf({ command }) {
+    return command.split(/^curl /m).slice(1).map((line) => {
+        const target = /\$ARBE(\/\S*?)"?\s*$/m.exec(line)[1].replace(/\$(\w+)/g, '$1');
+        const plain = / --json /.test(line) ? 'POST' : 'GET';
+        return { method: /-X (\w+)/.exec(line)?.[1] ?? (line.startsWith('-sI') ? 'HEAD' : plain), target };
+    });
+}
+
+test('its lines work as they are written', async (t) => {
+    const cwd = mkdtempSync(join(tmpdir(), 'arbe-e2e-'));
+    t.after(() => rmSync(cwd, { recursive: true }));
+    const server = await serveFor(t);
+    const known = { ARBE: server.base, KEY: server.owner.key };
+    const steps = stepsOf(PAGE);
+    assert.ok(steps.every(({ expected }) => expected !== undefined), 'each line is shown with its answer');
+    for (const step of steps) {
+        if (step.command.includes('live=sse')) {
+            const follower = follow(step, { known, cwd });
+            t.after(() => endGroup(follower.child));
+            await follower.caught;
+            endGroup(follower.child);
+        } else {
+            Object.assign(known, await runStep(step, { known, cwd }));
+        }
+    }
+});
+
+test('each route has a line, and its method and path in words', () => {
+    const shown = stepsOf(PAGE).flatMap(requestsOf).map(({ method, target }) => {
+        const found = operationOf(method, target);
+        assert.ok(found, `${method} ${target} is a route`);
+        return `${method} ${found.template}`;
+    });
+    for (const [path, item] of Object.entries(DOCUMENT.paths)) {
+        for (const method of METHODS.filter((one) => item[one]).map((one) => one.toUpperCase())) {
+            assert.ok(shown.includes(`${method} ${path}`), `${method} ${path} has a curl line`);
+            const words = `\`${method} ${path.replace(/\{(\w+)\}/g, ':$1')}`;
+            assert.ok(PAGE.includes(`${words}\``) || PAGE.includes(`${words}?`), `${words} is told of`);
+        }
+    }
+});
+
+test('each parameter of a query is told of', () => {
+    for (const item of Object.values(DOCUMENT.paths)) {
+        for (const { name } of METHODS.flatMap((one) => item[one]?.parameters ?? [])) {
+            assert.match(PAGE, new RegExp(`[?&\`]${name}[=\`]`), name);
+        }
+    }
+});
+
+test('its table of errors is that of the program', () => {
+    const wanted = [...ERRORS.matchAll(/X\(\w+, "([a-z_.]+)", (\d+), (true|false),/g)]
+        .map(([, code, status, again]) => `${code} ${status} ${again === 'true' ? 'yes' : ''}`);
+    const told = [...PAGE.matchAll(/^\| `([a-z_.]+)` \| (\d+) \| (yes|) ?\|/gm)]
+        .map(([, code, status, again]) => `${code} ${status} ${again}`);
+    assert.deepEqual(told, wanted);
+});
