@@ -305,10 +305,12 @@ void api_look_again(struct api_call *c)
  * but that comes to this one in a later turn only, when the exchange is parked. */
 static void run_here(struct api_call *c)
 {
-    c->result = c->route->run(c);
-    if (c->result == API_PENDING) {
-        exchange_park(c->x);
+    int result = c->route->run(c);
+
+    if (result == API_PENDING) {
+        exchange_park(c->x); /* c->result is the other thread's */
     } else {
+        c->result = result;
         api_answer_now(c->x);
     }
 }
