@@ -71,6 +71,7 @@ export class Server {
         this.log = '';
         this.port = 0;
         this.reported = false;
+        this.program = BIN;
     }
 
     get base() {
@@ -95,8 +96,8 @@ export class Server {
     launch(flags = this.flags) {
         assert.equal(this.child, null, 'the server is already running');
         const args = [this.command, '--listen', '127.0.0.1:0', '--data', this.dir, ...flags];
-        const command = this.ulimit ? ['sh', ['-c', `${this.ulimit}; exec "$0" "$@"`, BIN, ...args]]
-            : [BIN, args];
+        const command = this.ulimit ? ['sh', ['-c', `${this.ulimit}; exec "$0" "$@"`, this.program, ...args]]
+            : [this.program, args];
         const child = spawn(command[0], command[1], {
             stdio: ['ignore', 'pipe', 'pipe'],
             env: cleanEnv(this.env),
@@ -121,7 +122,7 @@ export class Server {
                 this.log = (this.log + chunk).slice(-LOG_CHARS_MAX);
                 if (text !== null) {
                     text += chunk;
-                    const found = /http:\/\/127\.0\.0\.1:(\d+)/.exec(text);
+                    const found = /listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(text);
                     if (found) {
                         text = null;
                         this.port = Number(found[1]);

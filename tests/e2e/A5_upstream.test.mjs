@@ -1,0 +1,263 @@
+// Tier A: threads whose streams another server has (--streams-url): whoever reads them through the API is told what
+// that server says to who asks it directly, and never its secret. That server is the Node reference server, and ours.
+import assert from 'node:assert/strict';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { JSON_TYPE, Stream, request } from './lib/http.mjs';
+import { testUnless } from './lib/impossible.mjs';
+import { Raw, head } from './lib/raw.mjs';
+import { headerLines, nobody, proxied, startServe } from './lib/serve.mjs';
+import { Server, startServer, tempDir } from './lib/server.mjs';
+import { Sse } from './lib/sse.mjs';
+import { eventually, withDeadline } from './lib/wait.mjs';
+
+const SECRET = 'the-other-servers-secret-0123456789';
+const POLL = ['--long-poll-timeout', '1s'];
+const REFERENCE = new URL('../conformance/reference.mjs', import.meta.url).pathname;
+const noReference = existsSync(new URL('../conformance/node_modules', import.meta.url))
+    ? '' : 'the reference server is not installed (tools/bootstrap check)';
+
+const secrets = tempDir();
+const secretFile = join(secrets, 'secret');
+writeFileSync(secretFile, SECRET, { mode: 0o600 });
+writeFileSync(join(secrets, 'wrong'), `not-${SECRET}`, { mode: 0o600 });
+after(() => rmSync(secrets, { recursive: true, force: true }));
+
+async function startReference() {
+    const server = new Server(POLL);
+    server.program = REFERENCE;
+    return await server.start();
+}
+
+// The app before that server.
+async function startApp(other, file = secretFile) {
+    const app = await startServe(['--streams-url', `${other.base}/v1/stream`, '--streams-secret-file', file]);
+    app.other = other;
+    app.told = [];
+    return app;
+}
+
+async function dispose(app) {
+    assert.ok(!app.told.join('\n').includes(SECRET), 'the secret was told');
+    assert.ok(!app.log.includes(SECRET), 'the secret was logged');
+    await app.dispose();
+}
+
+async function appFor(t, other, file) {
+    const app = await startApp(other, file);
+    t.after(() => dispose(app));
+    return app;
+}
+
+const createThread = async (app) => (await app.owner.createThread(app.house.id)).id;
+
+// The stream as the other server has it; the API's is proxied(caller, thread).
+function direct(app, thread) {
+    return new Stream(app.other, `arbe-thread-${thread}`, JSON_TYPE, { Authorization: `Bearer ${SECRET}` });
+}
+
+function follow(caller, thread, offset = '-1') {
+    return Sse.open(proxied(caller, thread), offset, { headers: headerLines(caller) });
+}
+
+// What is between two hops, and what is another one each time.
+const OWN = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'stream-cursor']);
+
+function fields(reply) {
+    const list = [];
+    for (let i = 0; i < reply.rawHeaders.length; i += 2) {
+        const name = reply.rawHeaders[i].toLowerCase();
+        if (!OWN.has(name)) {
+            list.push([name, reply.rawHeaders[i + 1]]);
+        }
+    }
+    return list;
+}
+
+// Asks both, which must say the same; gives what was said.
+async function same(app, thread, method, query, headers = {}) {
+    const [told, wanted] = await Promise.all([proxied(app.owner, thread).send(method, { query, headers }),
+                                              direct(app, thread).send(method, { query, headers })]);
+
+    app.told.push(told.rawHeaders.join('\n'), told.text);
+    assert.equal(told.status, wanted.status, `${method} ?${query}: ${told.text}`);
+    assert.deepEqual(fields(told), fields(wanted), `${method} ?${query}`);
+    assert.equal('stream-cursor' in told.headers, 'stream-cursor' in wanted.headers, `cursor of ?${query}`);
+    assert.deepEqual(told.body, wanted.body, `${method} ?${query}`);
+    return told;
+}
+
+const texts = (events) => events.filter((one) => one.event === 'data')
+    .flatMap((one) => JSON.parse(one.data)).filter((entry) => entry.payload.type === 'chat').map((entry) => entry.payload.text);
+
+function suite(name, startOther, run) {
+    describe(name, () => {
+        let app;
+        let other;
+
+        before(async () => {
+            if (run === test || noReference === '') {
+                other = await startOther();
+                app = await startApp(other);
+            }
+        });
+        after(async () => {
+            await (app && dispose(app));
+            await other?.dispose();
+        });
+
+        run('catch-up, HEAD, ETag and refusals are the other server\'s own', async () => {
+            const thread = await createThread(app);
+            await app.owner.say(thread, 'one');
+            const middle = (await same(app, thread, 'GET', 'offset=-1')).next;
+            await app.owner.say(thread, 'two');
+            const all = await same(app, thread, 'GET', 'offset=-1');
+            assert.equal(all.status, 200);
+            assert.ok(all.upToDate);
+            assert.ok(all.json().some((entry) => entry.payload.text === 'two'));
+            assert.equal((await same(app, thread, 'GET', `offset=${middle}`)).json().length, 1);
+            assert.equal((await same(app, thread, 'GET', '')).status, 200);
+            assert.equal((await same(app, thread, 'GET', 'offset=now')).status, 200);
+            assert.equal((await same(app, thread, 'HEAD', '')).status, 200);
+            const { etag } = all.headers;
+            assert.equal((await same(app, thread, 'GET', 'offset=-1', { 'If-None-Match': etag })).status, 304);
+            assert.equal((await same(app, thread, 'GET', 'offset=-1', { 'If-None-Match': '"another"' })).status, 200);
+            assert.equal((await same(app, thread, 'GET', 'offset=nonsense!')).status, 400);
+            assert.equal((await same(app, thread, 'GET', 'offset=-1&offset=-1')).status, 400);
+            assert.equal((await same(app, thread, 'GET', 'live=long-poll')).status, 400);
+        });
+
+        run('a long-poll waits, is woken, and is told that there is nothing', async () => {
+            const thread = await createThread(app);
+            const { next } = await same(app, thread, 'GET', 'offset=-1');
+            const both = same(app, thread, 'GET', `offset=${next}&live=long-poll`);
+            await app.owner.say(thread, 'woken');
+            const woken = await both;
+            assert.equal(woken.status, 200);
+            assert.match(woken.text, /woken/);
+            assert.ok(woken.headers['stream-cursor']);
+            const nothing = await same(app, thread, 'GET', `offset=${woken.next}&live=long-poll&cursor=${woken.headers['stream-cursor']}`);
+            assert.equal(nothing.status, 204);
+            assert.ok(nothing.upToDate);
+        });
+
+        run('events come one by one, as the other server sends them', async () => {
+            const thread = await createThread(app);
+            await app.owner.say(thread, 'before');
+            const sse = await follow(app.owner, thread);
+            const wanted = await Sse.open(direct(app, thread), '-1', { headers: [`Authorization: Bearer ${SECRET}`] });
+            assert.equal(sse.status, 200);
+            const names = (h) => Object.keys(h).filter((one) => !OWN.has(one)).sort();
+            assert.deepEqual(names(sse.headers), names(wanted.headers));
+            for (let i = 0; i < 10; i++) {
+                await app.owner.say(thread, `live ${i}`);
+                await sse.until(`live ${i}`, () => texts(sse.events).includes(`live ${i}`));
+                await wanted.until(`live ${i}`, () => texts(wanted.events).includes(`live ${i}`));
+            }
+            assert.deepEqual(texts(sse.events), texts(wanted.events));
+            assert.ok(!sse.text.includes(SECRET));
+            sse.raw.destroy();
+            wanted.raw.destroy();
+        });
+
+        run('a closed stream is told as one, and ends who follows', async () => {
+            const thread = await createThread(app);
+            const sse = await follow(app.owner, thread);
+            await app.owner.say(thread, 'last');
+            await sse.until('the last entry', () => texts(sse.events).includes('last'));
+            assert.ok((await direct(app, thread).close()).status < 300);
+            await withDeadline(sse.done, 'end of the events');
+            assert.ok(sse.cleanEnd);
+            assert.equal(JSON.parse(sse.events.at(-1).data).streamClosed, true);
+            const all = await same(app, thread, 'GET', 'offset=-1');
+            assert.ok(all.closed);
+            assert.ok((await same(app, thread, 'HEAD', '')).closed);
+            const poll = await same(app, thread, 'GET', `offset=${all.next}&live=long-poll`);
+            assert.equal(poll.status, 204);
+            assert.ok(poll.closed);
+        });
+
+        run('a stream that is gone is told as one', async () => {
+            const thread = await createThread(app);
+            assert.ok((await direct(app, thread).remove()).status < 300);
+            assert.ok([404, 410].includes((await same(app, thread, 'GET', 'offset=-1')).status));
+        });
+
+        run('who is no member reads nothing; who is removed stops reading', async () => {
+            const thread = await createThread(app);
+            assert.equal((await proxied(nobody(app), thread).get()).status, 401);
+            const guest = await app.owner.invite(app.house.id, 'Guest');
+            const sse = await follow(guest, thread);
+            await app.owner.say(thread, 'seen');
+            await sse.until('an entry', () => texts(sse.events).includes('seen'));
+            const { next } = await proxied(guest, thread).head();
+            const raw = await Raw.open(app);
+            raw.send(head('GET', `${proxied(guest, thread).path}?offset=${next}&live=long-poll`, headerLines(guest)));
+            // The answer to a second request on another connection comes when the first is under way, as a rule.
+            assert.equal((await proxied(guest, thread).get()).status, 200);
+            const begun = Date.now();
+            await app.owner.ask(204, 'DELETE', `/api/houses/${app.house.id}/members/${guest.agent.id}`);
+            await withDeadline(sse.done, 'end of the events');
+            assert.ok(sse.cleanEnd);
+            const waiting = await raw.head();
+            assert.ok(Date.now() - begun < 5000, 'within 5 s');
+            // Unless its time had come just before.
+            assert.ok([403, 204].includes(waiting.status), `${waiting.status}`);
+            raw.destroy();
+            const refused = await proxied(guest, thread).get();
+            assert.equal(refused.status, 403);
+            assert.equal(refused.json().error.code, 'auth.forbidden');
+        });
+    });
+}
+
+suite('our own server has the streams', () => startServer(['--secret-file', secretFile, ...POLL]), test);
+suite('the reference server has the streams', startReference, testUnless(noReference));
+
+test('a server that does not take the secret, or is gone, is told as one', async (t) => {
+    const other = await startServer(['--secret-file', secretFile]);
+    t.after(() => other.dispose());
+    const app = await appFor(t, other);
+    const wrong = await appFor(t, other, join(secrets, 'wrong'));
+    const refused = await proxied(wrong.owner, wrong.house.primaryThreadId).get();
+    assert.equal(refused.status, 503);
+    assert.equal(refused.json().error.code, 'streams.unavailable');
+    assert.equal(refused.headers['retry-after'], '1');
+    assert.match(wrong.log, /does not take the secret/);
+
+    const thread = app.house.primaryThreadId;
+    const sse = await follow(app.owner, thread);
+    await sse.until('an event', () => sse.events.length > 0);
+    other.expectGone();
+    await other.crash();
+    await withDeadline(sse.done, 'end of the events');
+    assert.ok(!sse.cleanEnd, 'the last chunk is missing');
+    const gone = await proxied(app.owner, thread).get();
+    assert.equal(gone.status, 503);
+    assert.equal(gone.json().error.code, 'streams.unavailable');
+    assert.ok(!gone.text.includes(SECRET));
+});
+
+test('the end of the app ends who follows, and tells who waits to come again', async (t) => {
+    const other = await startServer(['--secret-file', secretFile]);
+    t.after(() => other.dispose());
+    const app = await appFor(t, other);
+    const thread = app.house.primaryThreadId;
+    const sse = await follow(app.owner, thread, 'now');
+    await sse.until('an event', () => sse.events.length > 0);
+    const raw = await Raw.open(app);
+    raw.send(head('GET', `${proxied(app.owner, thread).path}?offset=now&live=long-poll`, headerLines(app.owner)));
+    await eventually('the long-poll at the other server', async () => {
+        const metrics = await request(other.base, 'GET', '/metrics', { headers: direct(app, thread).extra });
+        return /^\w+\{mode="long_poll"\} 1$/m.test(metrics.text);
+    });
+    app.expectGone();
+    const end = app.stop();
+    await withDeadline(sse.done, 'end of the events');
+    assert.ok(sse.cleanEnd);
+    const waiting = await raw.head();
+    assert.equal(waiting.status, 503);
+    await end;
+    raw.destroy();
+});
