@@ -292,10 +292,14 @@ static int invite(struct app_call *call)
     if (code == 0 && call->set.json) {
         app_call_print_json(call, record);
     } else if (code == 0) {
+        struct slice url = record_text(record, "url", &call->memory);
         char until[RECORD_TIME_BYTES];
 
         record_format_time(until, record_number(record, "expiresAt"));
-        out_add_shown(&call->out, record_text(record, "url", &call->memory));
+        if (slice_starts_with(url, SLICE("/"))) {
+            out_add_shown(&call->out, slice_of(call->url)); /* a server without --public-url */
+        }
+        out_add_shown(&call->out, url);
         out_add(&call->out, SLICE("\n"));
         out_end_message(&call->out);
         app_call_tell(call, "for one person, until %s; it is not shown again", until);

@@ -17,18 +17,20 @@ function environment(extra) {
 const quoted = (word) => `'${word.replaceAll("'", "'\\''")}'`;
 
 export class Shell {
-    constructor(env = {}) {
+    // `before` is what stands before the words of every command.
+    constructor(env = {}, before = ['stream']) {
         this.env = environment(env);
+        this.before = before;
     }
 
-    // Starts arbe stream with `args`; the result collects what it prints.
+    // Starts arbe with `args`, which are words of arbe stream; the result collects what it prints.
     start(...args) {
-        return new Running(BIN, ['stream', ...args], this.env);
+        return new Running(BIN, [...this.before, ...args], this.env);
     }
 
     // Runs it to its end: { code, signal, stdout, stderr }.
     async run(args, { input, env = {} } = {}) {
-        const running = new Running(BIN, ['stream', ...args], { ...this.env, ...env });
+        const running = new Running(BIN, [...this.before, ...args], { ...this.env, ...env });
         running.child.stdin.on('error', () => {}); // it may end without reading all
         running.child.stdin.end(input);
         return await running.end();
@@ -37,7 +39,7 @@ export class Shell {
     // The same, which must go well; gives what it printed.
     async good(args, options) {
         const { code, signal, stdout, stderr } = await this.run(args, options);
-        assert.deepEqual({ code, signal }, { code: 0, signal: null }, `arbe stream ${args.join(' ')}: ${stderr}`);
+        assert.deepEqual({ code, signal }, { code: 0, signal: null }, `arbe ${[...this.before, ...args].join(' ')}: ${stderr}`);
         return stdout;
     }
 
@@ -46,10 +48,10 @@ export class Shell {
         return new Running('sh', ['-c', `arbe() { ${quoted(BIN)} "$@"; }; ${text}`], this.env);
     }
 
-    // Starts arbe stream with `args` on a terminal of its own; all that it shows comes as stdout. `redirect` is for the
+    // Starts arbe with `args` on a terminal of its own; all that it shows comes as stdout. `redirect` is for the
     // shell, such as ">FILE".
     terminal(args, redirect = '') {
-        const command = `exec ${[BIN, 'stream', ...args].map(quoted).join(' ')} ${redirect}`;
+        const command = `exec ${[BIN, ...this.before, ...args].map(quoted).join(' ')} ${redirect}`;
         return new Running('script', ['-qec', command, '/dev/null'], { ...this.env, SHELL: '/bin/sh' });
     }
 }
