@@ -9,6 +9,7 @@ import { after, describe, test } from 'node:test';
 import { serveFor, startServe } from './lib/serve.mjs';
 import { tempDir } from './lib/server.mjs';
 import { Shell } from './lib/shell.mjs';
+import { rounds } from './lib/wait.mjs';
 
 const top = tempDir();
 const server = await startServe();
@@ -376,6 +377,15 @@ describe('entries', { timeout: 300_000 }, () => {
         await ann.refused(2, 'client.usage', ['thread', 'entries', 'read', id, '--once', '--follow']);
         await ann.refused(3, 'record.not_found', ['thread', 'entries', 'read', server.house.id]);
         await ann.refused(3, 'record.not_found', ['thread', 'entries', 'create', server.house.id, 'x']);
+    });
+
+    test('a repeated post gets the first answer, whichever thread of the server is faster', async () => {
+        const thread = await server.owner.createThread(server.house.id);
+        for (let i = 0; i < rounds(300); i++) {
+            const entry = { id: `e${i}`, payload: { type: 'chat', text: 'x' } };
+            const first = await server.owner.ask(201, 'POST', `/api/threads/${thread.id}/entries`, entry);
+            assert.deepEqual(await server.owner.ask(200, 'POST', `/api/threads/${thread.id}/entries`, entry), first);
+        }
     });
 
     test('an agent is written to in a talk of one\'s own, made once', async () => {
