@@ -271,8 +271,11 @@ static bool fits(const char *wanted, struct slice is)
 static bool applies(const struct errand *e, const struct exchange *x)
 {
     const struct api_call *c = x == NULL || x->mount == NULL ? NULL : x->guest;
+    /* Before that a thread of the application may be at work on the call, and the worker will see
+     * that something was taken away. */
+    bool reads = c != NULL && (x->as_stream || x->live_ops != NULL);
 
-    return c != NULL && x->live_ops != NULL && fits(e->agent_id, slice_of(c->caller.agent_id)) &&
+    return reads && fits(e->agent_id, slice_of(c->caller.agent_id)) &&
            fits(e->key_id, slice_of(c->caller.key_id)) &&
            fits(e->session_hash, slice_of(c->caller.hash)) &&
            fits(e->house_id, slice_of(c->access.house_id)) && fits(e->thread_id, c->params[0]);

@@ -57,6 +57,7 @@ struct exchange {
     bool control;    /* the path is one of the control API: refusals take its form */
     const struct mount *mount; /* whose route it is: refusals take its form; NULL: the server's */
     void *guest;               /* the mount's state; NULL: none */
+    bool unwanted;             /* see session_end_read: it is not to become live any more */
     bool as_stream;            /* the mount left it to the streams' handlers: so do refusals */
     struct body body;          /* the request's */
     struct query query;

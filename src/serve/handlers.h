@@ -45,8 +45,8 @@ void sse_begin(struct exchange *x);
 uint32_t sse_page_bytes(const struct exchange *x);
 
 /* The first read has its result, and from now on the request is a live reader of that stream, told
- * of what happens by `ops`. False when the server has as many as it may: then it has been
- * answered. */
+ * of what happens by `ops`. False when the server has as many as it may, or the reader's right
+ * has ended: then it has been answered. */
 bool live_begin(struct exchange *x, const struct exchange_live *ops) MUST_USE;
 
 /* Takes the reader off its stream. */

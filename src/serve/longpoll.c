@@ -40,6 +40,10 @@ static void refuse_reader(struct exchange *x, const char *whose)
 
 bool live_begin(struct exchange *x, const struct exchange_live *ops)
 {
+    if (x->unwanted) {
+        problem_answer(x, 403, SLICE("what let you read this was taken away meanwhile"));
+        return false;
+    }
     if (!take_place(x->worker->server)) {
         refuse_reader(x, "this server (--max-waiters)");
         return false;

@@ -463,6 +463,8 @@ void session_end_read(struct session *s)
 {
     if (is_live(s)) {
         s->exchange->live_ops->stop(s->exchange);
+    } else if (s->exchange != NULL) {
+        s->exchange->unwanted = true;
     }
     session_advance(s); /* sends it */
 }

@@ -56,7 +56,8 @@ void session_set_deadline(struct session *s, uint64_t delay_ms);
 /* The server will not wait any longer: refuses a request that is still coming. */
 void session_hurry(struct session *s);
 
-/* Ends a live answer, cleanly, as its time-out would. The connection may go on. */
+/* Ends a live answer, cleanly, as its time-out would. The connection may go on. A read that is not
+ * live yet is refused (403) when it is to become so. */
 void session_end_read(struct session *s);
 
 /* The server is stopping: ends idle and live connections, lets answers come that are being made. */
