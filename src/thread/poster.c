@@ -8,7 +8,9 @@
  * first has ended, however that was, and sees in the stream what became of it.
  *
  * The queue is worked on by helpers on the pool, and by whoever waits in poster_post: a pool whose
- * threads all wait for an id would have none left for the post that has claimed it. */
+ * threads all wait for an id would have none left for the post that has claimed it. Posts to one
+ * thread are looked up one at a time, so that a long stream that is read for the first time holds
+ * up no others. */
 #include "thread/poster.h"
 
 #include <assert.h>
@@ -39,6 +41,13 @@ struct post_waiter {
     int result;
 };
 
+/* A post that somebody looks up; on the stack of who does. */
+struct looking {
+    struct list link;       /* on looking */
+    struct slice thread_id; /* in text: the post may be gone before the look is */
+    char text[STORE_ID_BYTES];
+};
+
 /* Works on the queue, on the pool, until it is empty. */
 struct helper {
     struct task task;
@@ -55,6 +64,7 @@ struct poster {
     pthread_cond_t news;  /* the queue has a post, a waiter's has ended, a helper is idle */
     struct map claims;    /* struct post_claim */
     struct list queue;    /* posts to be looked up */
+    struct list looking;  /* struct looking: posts that are */
     struct helper helpers[HELPERS];
 };
 
@@ -230,17 +240,66 @@ static void look(struct post *post)
     }
 }
 
-/* Looks up the first post of the queue, if there is one. Under the lock, which it lets go of. */
+/* Sets a helper to work on the queue, unless all are. Under the lock. */
+static void wake_helper(struct poster *p)
+{
+    for (size_t i = 0; i < HELPERS; i++) {
+        if (!p->helpers[i].busy) {
+            p->helpers[i].busy = true;
+            pool_submit(p->config.pool, &p->helpers[i].task);
+            return;
+        }
+    }
+}
+
+/* Whether somebody looks up a post to the same thread. Under the lock. */
+static bool is_looked_at(const struct poster *p, struct slice thread_id)
+{
+    LIST_FOR_EACH(link, &p->looking)
+    {
+        const struct looking *l = container_of(link, struct looking, link);
+        if (slice_equal(l->thread_id, thread_id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first post of the queue that may be looked up now, or NULL. Under the lock. */
+static struct post *next_to_look(const struct poster *p)
+{
+    LIST_FOR_EACH(link, &p->queue)
+    {
+        struct post *post = container_of(link, struct post, link);
+        if (!is_looked_at(p, post->thread_id)) {
+            return post;
+        }
+    }
+    return NULL;
+}
+
+/* Looks up a post of the queue, if there is one. Under the lock, which it lets go of. */
 static bool look_up_one(struct poster *p)
 {
-    struct list *first = list_first(&p->queue);
-    if (first) {
-        list_remove(first);
-        (void)pthread_mutex_unlock(&p->lock);
-        look(container_of(first, struct post, link));
-        (void)pthread_mutex_lock(&p->lock);
+    struct post *post = next_to_look(p);
+    if (!post) {
+        return false;
     }
-    return first != NULL;
+    struct looking looking;
+    memcpy(looking.text, post->thread_id.ptr, post->thread_id.len);
+    looking.thread_id = (struct slice){looking.text, post->thread_id.len};
+    list_init(&looking.link);
+    list_append(&p->looking, &looking.link);
+    list_remove(&post->link);
+    (void)pthread_mutex_unlock(&p->lock);
+    look(post);
+    (void)pthread_mutex_lock(&p->lock);
+    list_remove(&looking.link);
+    if (!list_empty(&p->queue)) {
+        wake_helper(p); /* others may have passed over what waited for this one */
+        (void)pthread_cond_broadcast(&p->news);
+    }
+    return true;
 }
 
 static void help(struct task *task)
@@ -253,18 +312,6 @@ static void help(struct task *task)
     h->busy = false;
     (void)pthread_cond_broadcast(&p->news);
     (void)pthread_mutex_unlock(&p->lock);
-}
-
-/* A helper that is not busy, which it is from now on; NULL: all are. Under the lock. */
-static struct helper *wake_helper(struct poster *p)
-{
-    for (size_t i = 0; i < HELPERS; i++) {
-        if (!p->helpers[i].busy) {
-            p->helpers[i].busy = true;
-            return &p->helpers[i];
-        }
-    }
-    return NULL;
 }
 
 static uint64_t claim_hash(const struct post *post, struct slice id)
@@ -315,21 +362,18 @@ static bool claim_all(struct poster *p, struct post *post, bool *ret_claimed)
 static void go_on(struct post *post)
 {
     struct poster *p = post->poster;
-    struct helper *helper = NULL;
     bool claimed;
     (void)pthread_mutex_lock(&p->lock);
     bool room = claim_all(p, post, &claimed);
     if (claimed) {
         list_append(&p->queue, &post->link);
-        helper = wake_helper(p);
+        wake_helper(p);
         (void)pthread_cond_broadcast(&p->news);
     }
     (void)pthread_mutex_unlock(&p->lock);
     if (!room) {
         (void)api_error_set(&post->error, API_BUSY, "out of memory");
         refuse(post);
-    } else if (helper) {
-        pool_submit(p->config.pool, &helper->task);
     }
 }
 
@@ -455,6 +499,7 @@ int poster_create(const struct poster_config *config, struct poster **ret_poster
     }
     map_init(&p->claims);
     list_init(&p->queue);
+    list_init(&p->looking);
     (void)pthread_mutex_init(&p->lock, NULL); /* neither can fail on Linux */
     (void)pthread_cond_init(&p->news, NULL);
     for (size_t i = 0; i < HELPERS; i++) {

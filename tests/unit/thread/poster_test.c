@@ -339,6 +339,44 @@ static void hopeless_posts_say_so(void **state)
     refuse_one(g, "plain", "x", true, API_INTERNAL, true);
 }
 
+/* A thread whose stream takes long to read has one look at a time: posts to others are looked up
+ * meanwhile, though its own are more than the pool has threads. */
+static void a_slow_thread_holds_up_no_other(void **state)
+{
+    struct posting *g = *state;
+    struct racer racers[3 * POSTING_POOL];
+    char ids[3 * POSTING_POOL][STORE_ID_BYTES];
+    struct racer other = {.g = g};
+    atomic_uint ended = 0;
+    atomic_uint other_ended = 0;
+    posting_add_thread(g, "u");
+    posting_fault(g, FAULT_STALL, VERB(READ), 1);
+    for (unsigned i = 0; i < ARRAY_COUNT(racers); i++) {
+        racers[i] = (struct racer){.g = g, .ended = &ended};
+        one_post_init(g, &racers[i].o, "t", numbered(ids[i], "x", i), false, "hello");
+        racers[i].o.post.done = on_raced;
+        racers[i].o.post.context = &racers[i];
+        poster_start(g->poster, &racers[i].o.post);
+    }
+    AWAIT(atomic_load(&g->faulty->met) == 1);
+    other.ended = &other_ended;
+    one_post_init(g, &other.o, "u", SLICE("y"), false, "hello");
+    other.o.post.done = on_raced;
+    other.o.post.context = &other;
+    poster_start(g->poster, &other.o.post);
+    AWAIT(atomic_load(&other_ended) == 1);
+    assert_int_equal(other.result, 0);
+    assert_int_equal(atomic_load(&ended), 0);
+    posting_let_go(g);
+    AWAIT(atomic_load(&ended) == ARRAY_COUNT(racers));
+    for (unsigned i = 0; i < ARRAY_COUNT(racers); i++) {
+        assert_int_equal(racers[i].result, 0);
+        assert_int_equal(racers[i].o.post.stored, 1);
+        one_post_finish(&racers[i].o);
+    }
+    one_post_finish(&other.o);
+}
+
 static atomic_uint ended_posts;
 static atomic_uint failed_posts;
 
@@ -616,6 +654,7 @@ int main(void)
         TEST(lost_answers_are_looked_up),
         TEST(failures_have_codes),
         TEST(hopeless_posts_say_so),
+        TEST(a_slow_thread_holds_up_no_other),
         TEST(too_many_are_refused),
         TEST(an_abort_ends_posts),
         TEST(entries_are_found),
