@@ -1,4 +1,4 @@
-/* Opening and closing, the pool of readers, verification, housekeeping.
+/* Opening and closing, the pool of readers, housekeeping.
  *
  * A change has the writer for itself, under a mutex, and WAL lets readers go on beside it, so that
  * SQLite never finds the file busy through this process. Other processes are kept away by a lock
@@ -193,60 +193,6 @@ struct slice txn_after(struct txn *t, const struct store_page *page)
         txn_refuse(t, ERR_INVALID, "the cursor is not one that a page before gave");
     }
     return page->after.ptr ? page->after : SLICE("");
-}
-
-static const char integrity[] = "PRAGMA integrity_check(1)";
-static const char references[] = "PRAGMA foreign_key_check";
-
-/* Statements that find a record which breaks a promise of the headers. */
-static const char *const broken[][2] = {
-    {"a house without an owner",
-     "SELECT 1 FROM houses h WHERE h.deleted_at IS NULL AND NOT EXISTS"
-     " (SELECT 1 FROM members m WHERE m.house_id = h.id AND m.role = 'owner')"},
-    {"a house without its primary thread",
-     "SELECT 1 FROM houses h WHERE h.deleted_at IS NULL AND NOT EXISTS"
-     " (SELECT 1 FROM threads t WHERE t.id = h.primary_thread_id AND t.house_id = h.id"
-     "  AND t.deleted_at IS NULL)"},
-    {"a member that was deleted, or of a deleted house",
-     "SELECT 1 FROM members m JOIN agents a ON a.id = m.agent_id JOIN houses h ON h.id = m.house_id"
-     " WHERE a.deleted_at IS NOT NULL OR h.deleted_at IS NOT NULL"},
-    {"a thread that lives in a deleted house",
-     "SELECT 1 FROM threads t JOIN houses h ON h.id = t.house_id"
-     " WHERE t.deleted_at IS NULL AND h.deleted_at IS NOT NULL"},
-    {"a good key or a session of a deleted agent",
-     "SELECT 1 FROM agents a WHERE a.deleted_at IS NOT NULL AND (EXISTS"
-     " (SELECT 1 FROM api_keys k WHERE k.agent_id = a.id AND k.revoked_at IS NULL) OR EXISTS"
-     " (SELECT 1 FROM sessions s WHERE s.agent_id = a.id))"},
-    {"usage that its sums do not have",
-     "SELECT 1 FROM (SELECT count(*) AS events, total(cost_nusd) AS cost FROM usage_events) u,"
-     " (SELECT total(events) AS events, total(cost_nusd) AS cost FROM usage_totals) s"
-     " WHERE u.events <> s.events OR u.cost <> s.cost"},
-    {"a tag that is sorted as its thread is not",
-     "SELECT 1 FROM thread_tags g JOIN threads t ON t.id = g.thread_id WHERE t.deleted_at IS NULL"
-     " AND (g.activity_at <> t.activity_at OR g.house_id <> t.house_id)"},
-};
-
-int store_verify(struct thread_store *s, struct errmsg *msg)
-{
-    struct txn t;
-    store_read(&t, s, NULL, msg);
-    sqlite3_stmt *query = txn_query(&t, integrity, NULL, 0);
-    if (txn_step(&t, query)) {
-        const char *text = txn_word(&t, query, 0);
-        if (strcmp(text, "ok") != 0) {
-            txn_refuse(&t, ERR_CORRUPT, "app.db: %s", text);
-        }
-    }
-    txn_stop(query);
-    if (txn_any(&t, references, NULL, 0)) {
-        txn_refuse(&t, ERR_CORRUPT, "app.db: a record refers to one that is not there");
-    }
-    for (size_t i = 0; i < ARRAY_COUNT(broken); i++) {
-        if (txn_any(&t, broken[i][1], NULL, 0)) {
-            txn_refuse(&t, ERR_CORRUPT, "app.db has %s", broken[i][0]);
-        }
-    }
-    return store_end(&t, s);
 }
 
 static const char sweep_sessions[] = "DELETE FROM sessions WHERE hash IN"

@@ -36,6 +36,15 @@ int store_end(struct txn *t, struct thread_store *s) MUST_USE;
 /* Keeps items in the transaction. */
 void txn_outbox(struct txn *t, const struct outbox_item *items, size_t count);
 
+/* Who is told what verification finds; the text lives during the call. */
+struct verification {
+    void (*found)(void *context, const char *text);
+    void *context;
+};
+
+/* Tells of every page and record that is not as it should be. */
+void txn_verify(struct txn *t, struct verification *v);
+
 /* How many rows to show, of which one more is asked for. */
 size_t page_limit(const struct store_page *page);
 

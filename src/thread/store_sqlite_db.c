@@ -92,11 +92,12 @@ static int setting(struct db *db, const char *sql, struct errmsg *msg)
 
 int db_open(struct db *db, const struct db_config *config, struct errmsg *msg)
 {
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     *db = (struct db){0};
     map_init(&db->statements);
     list_init(&db->link);
-    int rc = sqlite3_open_v2(config->path, &db->handle, flags, NULL);
+    flags |= config->uri ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI : SQLITE_OPEN_READWRITE;
+    int rc = sqlite3_open_v2(config->uri ? config->uri : config->path, &db->handle, flags, NULL);
     if (rc) {
         int code = db_fail(db->handle, rc, msg);
         db_close(db);
@@ -104,6 +105,9 @@ int db_open(struct db *db, const struct db_config *config, struct errmsg *msg)
     }
     (void)sqlite3_busy_timeout(db->handle, BUSY_TIMEOUT_MS); /* cannot fail */
     (void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    if (config->uri) { /* the log stays where it is */
+        (void)sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    }
     int code = setting(db, "PRAGMA foreign_keys = ON", msg);
     code = code ? code : setting(db, "PRAGMA trusted_schema = OFF", msg);
     code = code ? code : setting(db, "PRAGMA cell_size_check = ON", msg);

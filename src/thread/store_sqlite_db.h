@@ -25,8 +25,9 @@ struct db {
 
 struct db_config {
     const char *path;
-    bool writes; /* the one that writes; NULL of it in a reader is an error of SQLite */
-    bool lazy;   /* no sync at each commit */
+    const char *uri; /* instead of the path, and to be read alone, as tools do; or NULL */
+    bool writes;     /* the one that writes; NULL of it in a reader is an error of SQLite */
+    bool lazy;       /* no sync at each commit */
 };
 
 /* The code of an error of SQLite, with its sentence. */
