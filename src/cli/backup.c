@@ -5,12 +5,14 @@
 #include "cli/tool.h"
 
 #include "log/backup.h"
+#include "thread/store_tool.h"
 
 #include <stdio.h>
 
 struct copying {
     struct dir_access access;
     struct progress progress;
+    const char *from;
 };
 
 static void on_progress(void *context, uint64_t done, uint64_t total)
@@ -19,6 +21,24 @@ static void on_progress(void *context, uint64_t done, uint64_t total)
 
     progress_update(&c->progress, done, total);
     dir_access_keep(&c->access);
+}
+
+static bool on_records_progress(void *context)
+{
+    struct copying *c = context;
+
+    dir_access_keep(&c->access);
+    return c->access.lost[0] == '\0';
+}
+
+static int on_records(void *context, const char *path, struct errmsg *msg)
+{
+    struct copying *c = context;
+    char from[DIR_PATH_BYTES];
+    const struct store_tool tool = {.path = from, .go_on = on_records_progress, .context = c};
+
+    (void)snprintf(from, sizeof(from), "%s/" STORE_FILE, c->from); /* fits: it was accessed */
+    return store_copy(&tool, path, msg);
 }
 
 static int on_durable(void *context, log_pos *ret_durable, struct errmsg *msg)
@@ -62,7 +82,7 @@ static const char *reason(struct copying *c, struct errmsg *msg)
 
 int tool_backup(const struct tool_call *call)
 {
-    struct copying c = {.access = {.socket = -1}};
+    struct copying c = {.access = {.socket = -1}, .from = call->operands[0]};
     struct errmsg msg = {{0}};
     struct backup_report report;
     char size[PROGRESS_SIZE_BYTES];
@@ -77,6 +97,7 @@ int tool_backup(const struct tool_call *call)
                                          .to = call->operands[1],
                                          .running = c.access.running,
                                          .context = &c,
+                                         .records = on_records,
                                          .durable = on_durable,
                                          .log_done = on_log_done,
                                          .catalog_done = on_catalog_done,

@@ -16,7 +16,6 @@
 #define ANSWER_MS_MAX 30000
 #define KEEP_MS       2000u
 #define LINE_BYTES    256u
-#define PATH_BYTES    1300u
 
 static uint64_t now_ms(void)
 {
@@ -116,7 +115,7 @@ static int ask_server(struct dir_access *a, const char *dir, struct errmsg *msg)
 static bool looks_like_data(const char *dir)
 {
     static const char *const parts[] = {"catalog", "wal", "packs"};
-    char path[PATH_BYTES];
+    char path[DIR_PATH_BYTES];
 
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
         (void)snprintf(path, sizeof(path), "%s/%s", dir, parts[i]);
@@ -173,12 +172,12 @@ int dir_access_apart(const char *from, const char *to, struct errmsg *msg)
 int dir_access_begin(const char *dir, struct dir_access *ret_access, struct errmsg *msg)
 {
     struct dir_access a = {.lock_fd = -1, .socket = -1};
-    char path[PATH_BYTES];
+    char path[DIR_PATH_BYTES];
 
     sys_posix_init(&a.sys);
-    if (strlen(dir) > PATH_BYTES - 200) {
+    if (strlen(dir) > DIR_PATH_BYTES - 200) {
         return err_set(msg, ERR_INVALID, "the path of the data directory is longer than %u bytes",
-                       PATH_BYTES - 200);
+                       DIR_PATH_BYTES - 200);
     }
     if (!looks_like_data(dir)) {
         return err_set(msg, ERR_INVALID,

@@ -9,6 +9,8 @@
 #include "log/record.h"
 #include "log/sys.h"
 
+#define DIR_PATH_BYTES 1300u /* of the directory with a short name below it, and NUL */
+
 struct dir_access {
     struct sys sys;
     bool running;     /* a server has it */

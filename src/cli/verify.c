@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "log/verify.h"
 #include "serve/keys.h"
+#include "thread/store_tool.h"
 
 #include <stdio.h>
 
@@ -17,6 +18,7 @@ struct view {
     const struct tool_call *call;
     struct dir_access access;
     struct progress progress;
+    uint64_t record_damages;
 };
 
 static void print_json(const struct verify_finding *f)
@@ -119,6 +121,38 @@ static void verify_keys(struct view *view, const char *dir, struct verify_report
     report->damages++;
 }
 
+static void on_record_found(void *context, const char *text)
+{
+    struct view *view = context;
+    const struct verify_finding finding = {
+        .level = VERIFY_DAMAGE, .file = STORE_FILE, .text = text};
+
+    on_found(view, &finding);
+    view->record_damages++;
+}
+
+static bool on_records_progress(void *context)
+{
+    struct view *view = context;
+
+    dir_access_keep(&view->access);
+    return view->access.lost[0] == '\0';
+}
+
+/* Nor are the records of threads, which a directory of arbe streams has not. */
+static int verify_records(struct view *view, const char *dir, struct verify_report *report,
+                          struct errmsg *msg)
+{
+    char path[DIR_PATH_BYTES];
+    const struct store_tool tool = {.path = path, .go_on = on_records_progress, .context = view};
+
+    (void)snprintf(path, sizeof(path), "%s/" STORE_FILE, dir); /* fits: it was accessed */
+    int code = store_check(&tool, on_record_found, msg);
+
+    report->damages += view->record_damages;
+    return code == ERR_NOTFOUND ? 0 : code;
+}
+
 static int verify(struct view *view, const char *dir)
 {
     struct errmsg msg = {{0}};
@@ -132,11 +166,11 @@ static int verify(struct view *view, const char *dir)
                                          .progress = on_progress};
     int code = verify_run(&config, &report, &msg);
 
+    code = code == 0 ? verify_records(view, dir, &report, &msg) : code;
     progress_clear(&view->progress);
-    if (code != 0) {
-        return tool_fail(view->call, msg.text);
-    }
-    if (dir_access_lost(&view->access, &msg)) {
+    bool lost = dir_access_lost(&view->access, &msg); /* which is then what is worth telling */
+
+    if (code != 0 || lost) {
         return tool_fail(view->call, msg.text);
     }
     verify_keys(view, dir, &report);

@@ -1,13 +1,17 @@
 /* A backup is a directory with the layout of a data directory, and a manifest (manifest.h):
  *
+ *   app.db               the records of threads, of a moment before that of the streams
  *   wal/wal-<position>   one segment, with the records from the checkpoint on
  *   catalog/data.mdb     the catalog of one moment
  *   packs/pack-<id>      the packs that it names
  *   keys/...             whatever was there, but for locks
  *   manifest             last of all
  *
- * The catalog is opened first, and then the server is asked how far its log is durable: so the log
- * that is copied reaches as far as whatever the catalog's streams have applied.
+ * The records come first: what they name is in the streams by then, or their outbox owes it, and is
+ * done again at a start. How they are copied is the caller's business.
+ *
+ * The catalog is opened, and then the server is asked how far its log is durable: so the log that
+ * is copied reaches as far as whatever the catalog's streams have applied.
  *
  * The order is that of how long things can be held: first the log, which grows with every append;
  * then the catalog, of which all pages are copied as they are. Those that the snapshot does not use
@@ -15,8 +19,8 @@
  * of the snapshot, so that LMDB finds it whichever it takes. The packs, which do not change, come
  * last and from then on only their removal is held.
  *
- * Records are proven while they are copied, and so is that packs have their headers and sizes; what
- * is inside them is not read twice. `arbe streams verify` on the backup does that. */
+ * Those of the log are proven while they are copied, and so is that packs have their headers and
+ * sizes; what is inside them is not read twice. `arbe streams verify` on the backup does that. */
 #include "log/backup.h"
 
 #include <stdio.h>
@@ -49,6 +53,25 @@ struct backup {
 static void path_in(const struct backup *b, const char *name, char *out)
 {
     (void)snprintf(out, TRANSFER_PATH_MAX, "%s/%s", b->config->from, name);
+}
+
+/* The records. */
+
+static int take_records(struct backup *b)
+{
+    const struct backup_config *c = b->config;
+    struct transfer *t = &b->transfer;
+    char path[TRANSFER_PATH_MAX];
+    if (!c->records) {
+        return 0;
+    }
+    transfer_path(t, MANIFEST_RECORDS, path);
+    int rc = c->records(c->context, path, t->msg);
+    if (rc == 0) {
+        return transfer_adopt(t, MANIFEST_RECORDS);
+    }
+    t->error = rc == ERR_NOTFOUND ? 0 : rc;
+    return t->error;
 }
 
 /* The catalog's moment. */
@@ -156,12 +179,13 @@ static int check_room(struct backup *b)
     const struct backup_config *c = b->config;
     struct transfer *t = &b->transfer;
     uint64_t log = c->running ? b->durable - b->state.checkpoint : 0;
-    t->total = b->pack_bytes + b->catalog->page_count * b->catalog->page_bytes + log;
+    uint64_t rest = b->pack_bytes + b->catalog->page_count * b->catalog->page_bytes + log;
     int64_t room = c->sys->free_bytes(c->sys->context, c->to);
-    if (room >= 0 && (uint64_t)room < t->total) {
+    t->total = t->done + rest;
+    if (room >= 0 && (uint64_t)room < rest) {
         t->error = err_set(t->msg, ERR_NOSPC,
                            "no room: the backup takes %llu MiB, and %.100s has %llu MiB left",
-                           (unsigned long long)(t->total / MIB + 1), c->to,
+                           (unsigned long long)(rest / MIB + 1), c->to,
                            (unsigned long long)((uint64_t)room / MIB));
     }
     return t->error;
@@ -377,7 +401,7 @@ static int copy_pack(struct backup *b, pack_id id, uint64_t bytes)
 static int copy_packs(struct backup *b)
 {
     char path[TRANSFER_PATH_MAX];
-    (void)snprintf(path, sizeof(path), "%s/" CATALOG_NAME ".part", b->config->to);
+    transfer_path(&b->transfer, CATALOG_NAME, path);
     int rc = open_catalog(b, path);
     return rc ? rc : each_pack(b, copy_pack);
 }
@@ -387,7 +411,8 @@ static int copy_key(void *context, const char *name)
     struct backup *b = context;
     char path[MANIFEST_NAME_BYTES];
     bool whole = snprintf(path, sizeof(path), "keys/%s", name) < (int)sizeof(path);
-    bool passing = strcmp(name, "lock") == 0 || strcmp(name, "keys.pem.new") == 0;
+    bool passing = strcmp(name, "lock") == 0 || strcmp(name, "keys.pem.new") == 0 ||
+                   strcmp(name, "sandbox.key.new") == 0;
     if (passing || !whole || !manifest_name_good(slice_of(path))) {
         return 0;
     }
@@ -405,13 +430,24 @@ static int copy_keys(struct backup *b)
     return none || rc == 0 ? t->error : transfer_fail(t, rc, "cannot list %.100s", path);
 }
 
-static int make(struct backup *b)
+/* The catalog's moment, and whether there is room for it. */
+static int look(struct backup *b)
 {
-    const struct backup_config *c = b->config;
+    btree_file_close(b->catalog);
+    b->catalog = NULL;
+    b->pack_bytes = 0;
     int rc = open_source(b);
     rc = rc ? rc : take_durable(b); /* behind the catalog: see above */
     rc = rc ? rc : each_pack(b, count_pack);
-    rc = rc ? rc : check_room(b);
+    return rc ? rc : check_room(b);
+}
+
+static int make(struct backup *b)
+{
+    const struct backup_config *c = b->config;
+    int rc = look(b); /* what cannot come to an end need not begin */
+    rc = rc ? rc : take_records(b);
+    rc = rc || !b->transfer.records ? rc : look(b);
     rc = rc ? rc : copy_log(b);
     if (rc == 0 && c->log_done) {
         c->log_done(c->context);

@@ -17,6 +17,10 @@ struct backup_config {
     const char *to;   /* new or empty: the backup; of restore: the data directory */
     bool running;     /* a server has `from` and holds it */
     void *context;
+    /* Of a directory with records of threads: makes the file `path` of them, as they are at one
+     * moment. Asked before the streams are looked at, which so are never behind the records.
+     * ERR_NOTFOUND: there are none; other errors with a sentence. May be NULL. */
+    int (*records)(void *context, const char *path, struct errmsg *msg);
     /* Of a running server: up to where the log is whole. Asked once the catalog was opened, whose
      * streams are ahead of any earlier position if a checkpoint came since. NULL if not running. */
     int (*durable)(void *context, log_pos *ret_durable, struct errmsg *msg);

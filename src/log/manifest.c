@@ -37,7 +37,8 @@ void manifest_put_end(struct buf *out)
 bool manifest_name_good(struct slice name)
 {
     static const char *const dirs[] = {"wal/", "packs/", "keys/"};
-    bool good = slice_equal(name, SLICE("catalog/data.mdb"));
+    bool good = slice_equal(name, SLICE("catalog/data.mdb")) ||
+                slice_equal(name, SLICE(MANIFEST_RECORDS));
     size_t skip = 0;
     for (unsigned i = 0; i < ARRAY_COUNT(dirs); i++) {
         if (slice_starts_with(name, slice_of(dirs[i]))) {

@@ -17,7 +17,8 @@
 
 #define MANIFEST_NAME       "manifest"
 #define MANIFEST_BYTES_MAX  (256u * 1024 * 1024)
-#define MANIFEST_NAME_BYTES 128u /* of a file in it, with a NUL */
+#define MANIFEST_RECORDS    "app.db" /* the records of threads, a file that is not the log's */
+#define MANIFEST_NAME_BYTES 128u     /* of a file in it, with a NUL */
 
 /* What begins a manifest. */
 struct manifest_head {
@@ -49,7 +50,8 @@ typedef int (*manifest_file_fn)(void *context, const struct manifest_file *file)
 int manifest_read(struct slice text, struct manifest_head *ret_head, manifest_file_fn each,
                   void *context, struct errmsg *msg) MUST_USE;
 
-/* Whether a backup may have a file of that name: catalog/data.mdb, or one in wal, packs or keys. */
+/* Whether a backup may have a file of that name: catalog/data.mdb, app.db, or one in wal, packs or
+ * keys. */
 bool manifest_name_good(struct slice name);
 
 #endif

@@ -1,6 +1,7 @@
 /* The catalog is what a server and the verifier look for first, so it is written under another name
- * until all else is durable: a directory that was left half made is refused by both. What to take
- * away after a failure is known from the manifest so far. */
+ * until all else is durable: a directory that was left half made is refused by both. So are the
+ * records, which a server would take for its own where there is nothing else yet. What to take away
+ * after a failure is known from the manifest so far. */
 #include "log/transfer.h"
 
 #include <stdarg.h>
@@ -10,9 +11,9 @@
 #include "base/crc32c.h"
 #include "log/data_dir.h"
 
-#define CATALOG_NAME   "catalog/data.mdb"
-#define CATALOG_UNDONE "catalog/data.mdb.part"
-#define MANIFEST_PART  MANIFEST_NAME ".part"
+#define CATALOG_NAME  "catalog/data.mdb"
+#define PART          ".part"
+#define MANIFEST_PART MANIFEST_NAME PART
 
 static const char *const dirs[] = {"wal", "packs", "catalog", "keys"};
 
@@ -32,6 +33,12 @@ int transfer_fail(struct transfer *t, int error, const char *format, ...)
 static void path_of(const char *dir, const char *name, char out[static TRANSFER_PATH_MAX])
 {
     (void)snprintf(out, TRANSFER_PATH_MAX, "%s/%s", dir, name);
+}
+
+void transfer_path(const struct transfer *t, const char *name, char out[static TRANSFER_PATH_MAX])
+{
+    bool late = strcmp(name, MANIFEST_RECORDS) == 0 || strcmp(name, CATALOG_NAME) == 0;
+    (void)snprintf(out, TRANSFER_PATH_MAX, "%s/%s%s", t->config->to, name, late ? PART : "");
 }
 
 /* Whether an entry of a directory that should be empty is one of ours, which then must be. */
@@ -145,9 +152,17 @@ int transfer_create(struct transfer *t, const char *name, struct transfer_file *
         return t->error;
     }
     (void)snprintf(f->entry.name, sizeof(f->entry.name), "%s", name);
-    path_of(t->config->to, strcmp(name, CATALOG_NAME) == 0 ? CATALOG_UNDONE : name, path);
+    transfer_path(t, name, path);
     f->fd = sys->open(sys->context, path, true);
     return f->fd < 0 ? transfer_fail(t, f->fd, "cannot make %.100s", path) : 0;
+}
+
+static void count(struct transfer *t, struct transfer_file *f, const void *bytes, size_t len)
+{
+    f->entry.crc = crc32c(f->entry.crc, bytes, len);
+    f->entry.bytes += len;
+    t->done += len;
+    t->config->progress(t->config->context, t->done, t->total > t->done ? t->total : t->done);
 }
 
 int transfer_write(struct transfer *t, struct transfer_file *f, const void *bytes, size_t len)
@@ -161,10 +176,7 @@ int transfer_write(struct transfer *t, struct transfer_file *f, const void *byte
     if (rc) {
         return transfer_fail(t, rc, "cannot write %.100s/%s", t->config->to, f->entry.name);
     }
-    f->entry.crc = crc32c(f->entry.crc, bytes, len);
-    f->entry.bytes += len;
-    t->done += len;
-    t->config->progress(t->config->context, t->done, t->total > t->done ? t->total : t->done);
+    count(t, f, bytes, len);
     return 0;
 }
 
@@ -176,6 +188,7 @@ int transfer_close(struct transfer *t, struct transfer_file *f)
     }
     /* Also after an error, so that transfer_end knows of it. */
     manifest_put_file(&t->manifest, &f->entry);
+    t->records = t->records || strcmp(f->entry.name, MANIFEST_RECORDS) == 0;
     t->report.files++;
     t->report.bytes += f->entry.bytes;
     int rc = t->error ? 0 : sys->fdatasync(sys->context, f->fd);
@@ -249,6 +262,38 @@ int transfer_copy(struct transfer *t, const char *name, const struct manifest_fi
     return rc;
 }
 
+static int read_through(struct transfer *t, struct transfer_file *f)
+{
+    struct sys *sys = t->config->sys;
+    int64_t n = TRANSFER_READ_BYTES;
+    while (n == TRANSFER_READ_BYTES) {
+        n = sys->pread(sys->context, f->fd, t->bytes, TRANSFER_READ_BYTES, f->entry.bytes);
+        if (n > 0) {
+            count(t, f, t->bytes, (size_t)n);
+        }
+    }
+    return n < 0 ? transfer_fail(t, (int)n, "cannot read %.100s/%s", t->config->to, f->entry.name)
+                 : 0;
+}
+
+int transfer_adopt(struct transfer *t, const char *name)
+{
+    struct sys *sys = t->config->sys;
+    char path[TRANSFER_PATH_MAX];
+    struct transfer_file f = {.fd = -1};
+    if (t->error) {
+        return t->error;
+    }
+    (void)snprintf(f.entry.name, sizeof(f.entry.name), "%s", name);
+    transfer_path(t, name, path);
+    f.fd = sys->open(sys->context, path, false);
+    if (f.fd < 0) {
+        return transfer_fail(t, f.fd, "cannot open %.150s", path);
+    }
+    (void)read_through(t, &f); /* it sticks */
+    return transfer_close(t, &f);
+}
+
 static int sync_dirs(struct transfer *t)
 {
     const struct backup_config *c = t->config;
@@ -274,6 +319,13 @@ static int rename_in(struct transfer *t, const char *from, const char *to)
     return rc ? transfer_fail(t, rc, "cannot rename %.100s/%s", c->to, from) : 0;
 }
 
+/* The catalog last, without which there is no data directory. */
+static int give_names(struct transfer *t)
+{
+    int rc = t->records ? rename_in(t, MANIFEST_RECORDS PART, MANIFEST_RECORDS) : 0;
+    return rc ? rc : rename_in(t, CATALOG_NAME PART, CATALOG_NAME);
+}
+
 static int write_manifest(struct transfer *t, const struct manifest_head *head)
 {
     struct buf text;
@@ -297,7 +349,7 @@ static int write_manifest(struct transfer *t, const struct manifest_head *head)
 int transfer_finish(struct transfer *t, const struct manifest_head *head)
 {
     int rc = t->error ? t->error : sync_dirs(t);
-    rc = rc ? rc : rename_in(t, CATALOG_UNDONE, CATALOG_NAME);
+    rc = rc ? rc : give_names(t);
     rc = rc || !head ? rc : write_manifest(t, head);
     rc = rc ? rc : sync_dirs(t);
     if (rc == 0 && t->config->confirm && (rc = t->config->confirm(t->config->context, t->msg))) {
@@ -323,7 +375,8 @@ static void take_back(struct transfer *t)
     unlink_in(t, MANIFEST_NAME);
     unlink_in(t, MANIFEST_PART);
     unlink_in(t, CATALOG_NAME);
-    unlink_in(t, CATALOG_UNDONE);
+    unlink_in(t, CATALOG_NAME PART);
+    unlink_in(t, MANIFEST_RECORDS PART);
     while (slice_split(&rest, '\n', &line) && line.len > 0) {
         struct slice name = line;
         char text[MANIFEST_NAME_BYTES];

@@ -19,6 +19,7 @@ struct transfer {
     int error;           /* sticky */
     int lock_fd;         /* of config->to; below 0: it is not locked */
     bool ours;           /* config->to was empty: what is in it we have made */
+    bool records;        /* there is a file of them */
     struct backup_report report;
 };
 
@@ -39,7 +40,11 @@ int transfer_begin(struct transfer *t, const struct backup_config *config, bool 
 /* Says what failed, with the sentence of `error`; the first time only. Returns the error. */
 int transfer_fail(struct transfer *t, int error, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Makes the file `name`; the catalog gets its name only with transfer_finish. */
+/* Where `name` is made below config->to: the catalog and the records get their names only with
+ * transfer_finish. */
+void transfer_path(const struct transfer *t, const char *name, char out[static TRANSFER_PATH_MAX]);
+
+/* Makes the file `name`. */
 int transfer_create(struct transfer *t, const char *name, struct transfer_file *f) MUST_USE;
 
 /* Appends to it; the result may be ignored, since a failure sticks. */
@@ -53,7 +58,12 @@ int transfer_close(struct transfer *t, struct transfer_file *f) MUST_USE;
 int transfer_copy(struct transfer *t, const char *name, const struct manifest_file *wanted,
                   uint64_t bytes) MUST_USE;
 
-/* Makes all durable, and gives the catalog its name. With `head` the manifest follows. */
+/* Takes a file that somebody else made at transfer_path: reads, syncs and closes it, and puts it
+ * into the manifest. */
+int transfer_adopt(struct transfer *t, const char *name) MUST_USE;
+
+/* Makes all durable, and gives records and catalog their names. With `head` the manifest
+ * follows. */
 int transfer_finish(struct transfer *t, const struct manifest_head *head) MUST_USE;
 
 /* Frees and unlocks; after an error, takes away what was made. */

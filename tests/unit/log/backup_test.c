@@ -13,7 +13,43 @@ struct copying {
     struct errmsg msg;
     void (*stir)(struct copying *c); /* what happens meanwhile; NULL: nothing */
     unsigned calls;
+    bool bare;                        /* there are no records */
+    void (*first)(struct copying *c); /* what happens before they are made; NULL: nothing */
 };
+
+#define RECORDS "what is known of threads"
+
+static int on_records(void *context, const char *path, struct errmsg *msg)
+{
+    struct copying *c = context;
+    (void)msg;
+    if (c->first) {
+        c->first(c);
+    }
+    if (c->bare) {
+        return ERR_NOTFOUND;
+    }
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, RECORDS, strlen(RECORDS)), strlen(RECORDS));
+    assert_int_equal(close(fd), 0);
+    return 0;
+}
+
+static void expect_records(const char *dir)
+{
+    char path[256];
+    char text[64] = "";
+    struct stat st;
+    (void)snprintf(path, sizeof(path), "%s/app.db", dir);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    int fd = open(path, O_RDONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(read(fd, text, sizeof(text)), strlen(RECORDS));
+    assert_int_equal(close(fd), 0);
+    assert_string_equal(text, RECORDS);
+}
 
 static void on_progress(void *context, uint64_t done, uint64_t total)
 {
@@ -33,8 +69,12 @@ static void make_names(struct copying *c)
 
 static struct backup_config config_of(struct copying *c, const char *from, const char *to)
 {
-    return (struct backup_config){
-        .sys = &c->site.rig.sys, .from = from, .to = to, .context = c, .progress = on_progress};
+    return (struct backup_config){.sys = &c->site.rig.sys,
+                                  .from = from,
+                                  .to = to,
+                                  .context = c,
+                                  .records = on_records,
+                                  .progress = on_progress};
 }
 
 static int backup(struct copying *c)
@@ -129,6 +169,8 @@ static void test_free_directory(void **state)
     assert_int_equal(stat(c.back, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0700);
     expect_whole(&c, c.back);
+    expect_records(c.out);
+    expect_records(c.back);
     expect_contents(&c);
     expect_whole(&c, c.back);
     remove_dir(c.out);
@@ -191,11 +233,12 @@ static int backup_held(struct copying *c)
     return backup_make(&config, &c->report, &c->msg);
 }
 
-/* What happens after the backup began is not in it, and does it no harm. */
+/* What happens after the backup began is not in it, and does it no harm. Without records, so that
+ * it begins with the streams. */
 static void test_working_directory(void **state)
 {
     (void)state;
-    struct copying c = {.stir = stir};
+    struct copying c = {.stir = stir, .bare = true};
     rig_open(&c.site.rig);
     make_names(&c);
     site_fill(&c.site.rig);
@@ -258,6 +301,78 @@ static void test_checkpoint_between(void **state)
     expect_whole(&c, c.back);
     remove_dir(c.out);
     remove_dir(c.back);
+    site_remove(&c.site);
+}
+
+static void say_more(struct copying *c)
+{
+    assert_int_equal(rig_post_body(&c->site.rig, "text", "text/plain", ", and more"), 0);
+}
+
+/* What the streams get until the records are there is in the backup. */
+static void test_records_come_first(void **state)
+{
+    (void)state;
+    struct copying c = {.first = say_more};
+    struct rig rig;
+    rig_open(&c.site.rig);
+    make_names(&c);
+    site_fill(&c.site.rig);
+    assert_int_equal(hold_begin(engine_holds(c.site.rig.engine), &held), 0);
+    assert_int_equal(backup_held(&c), 0);
+    hold_end(held);
+    site_down(&c.site);
+    assert_int_equal(restore(&c), 0);
+    expect_records(c.back);
+    open_restored(&c, &rig);
+    rig_expect(&rig, "text", "hello world, again, and more");
+    rig_detach(&rig, true);
+    pool_destroy(rig.pool);
+    remove_dir(c.out);
+    remove_dir(c.back);
+    site_remove(&c.site);
+}
+
+static void test_no_records(void **state)
+{
+    (void)state;
+    struct copying c = {.bare = true};
+    char path[256];
+    site_build(&c.site);
+    make_names(&c);
+    assert_int_equal(backup(&c), 0);
+    assert_int_equal(restore(&c), 0);
+    (void)snprintf(path, sizeof(path), "%s/app.db", c.back);
+    assert_int_equal(access(path, F_OK), -1);
+    expect_contents(&c);
+    remove_dir(c.out);
+    remove_dir(c.back);
+    site_remove(&c.site);
+}
+
+static int half_of_them(void *context, const char *path, struct errmsg *msg)
+{
+    (void)on_records(context, path, msg);
+    return err_set(msg, ERR_CORRUPT, "they are damaged");
+}
+
+/* Records that cannot be copied are told in their own words, and nothing is left of them. */
+static void test_records_fail(void **state)
+{
+    (void)state;
+    struct copying c = {.calls = 0};
+    char path[256];
+    site_build(&c.site);
+    make_names(&c);
+    struct backup_config config = config_of(&c, c.site.rig.dir, c.out);
+    config.records = half_of_them;
+    assert_int_equal(backup_make(&config, &c.report, &c.msg), ERR_CORRUPT);
+    assert_string_equal(c.msg.text, "they are damaged");
+    assert_int_equal(restore(&c), ERR_INVALID);
+    (void)snprintf(path, sizeof(path), "%s/app.db.part", c.out);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(backup(&c), 0); /* what is left is as good as empty */
+    remove_dir(c.out);
     site_remove(&c.site);
 }
 
@@ -402,7 +517,8 @@ static void test_damaged_log(void **state)
 static void test_damaged_backup(void **state)
 {
     static const char *const files[] = {"packs/pack-0000000000000002", "catalog/data.mdb",
-                                        "manifest", NULL /* the log's, whose name varies */};
+                                        "manifest", "app.db",
+                                        NULL /* the log's, whose name varies */};
     (void)state;
     struct copying c = {.calls = 0};
     site_build(&c.site);
@@ -630,6 +746,7 @@ static void test_restore_faults(void **state)
             if (hit && exists(c.back, "catalog/data.mdb")) {
                 assert_true(for_ever); /* nothing but the last sync is missing */
                 expect_whole(&c, c.back);
+                expect_records(c.back);
             }
             remove_dir(c.back);
         }
@@ -729,13 +846,23 @@ static void test_hold_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_free_directory),    cmocka_unit_test(test_working_directory),
-        cmocka_unit_test(test_targets),           cmocka_unit_test(test_memory_mode),
-        cmocka_unit_test(test_damaged_source),    cmocka_unit_test(test_damaged_log),
-        cmocka_unit_test(test_damaged_backup),    cmocka_unit_test(test_backup_faults),
-        cmocka_unit_test(test_restore_faults),    cmocka_unit_test(test_no_room),
-        cmocka_unit_test(test_hold_lost),         cmocka_unit_test(test_checkpoint_between),
-        cmocka_unit_test(test_hold_lost_at_once), cmocka_unit_test(test_server_is_faster),
+        cmocka_unit_test(test_free_directory),
+        cmocka_unit_test(test_working_directory),
+        cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_memory_mode),
+        cmocka_unit_test(test_damaged_source),
+        cmocka_unit_test(test_damaged_log),
+        cmocka_unit_test(test_damaged_backup),
+        cmocka_unit_test(test_backup_faults),
+        cmocka_unit_test(test_restore_faults),
+        cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_hold_lost),
+        cmocka_unit_test(test_checkpoint_between),
+        cmocka_unit_test(test_hold_lost_at_once),
+        cmocka_unit_test(test_server_is_faster),
+        cmocka_unit_test(test_records_come_first),
+        cmocka_unit_test(test_no_records),
+        cmocka_unit_test(test_records_fail),
     };
     return UNIT_RUN(tests);
 }

@@ -104,10 +104,12 @@ static void test_odd_texts(void **state)
 
 static void test_names(void **state)
 {
-    static const char *const good[] = {"catalog/data.mdb", "wal/wal-0", "packs/p", "keys/keys.pem"};
-    static const char *const bad[] = {"",         "wal",      "wal/",      "/wal/x",
-                                      "wal/../x", "packs/.x", "packs/a/b", "catalog/lock.mdb",
-                                      "lock",     "keys/a b", "wal/\n",    "manifest"};
+    static const char *const good[] = {"catalog/data.mdb", "wal/wal-0", "packs/p", "keys/keys.pem",
+                                       "app.db"};
+    static const char *const bad[] = {"",           "wal",        "wal/",      "/wal/x",
+                                      "wal/../x",   "packs/.x",   "packs/a/b", "catalog/lock.mdb",
+                                      "lock",       "keys/a b",   "wal/\n",    "manifest",
+                                      "app.db-wal", "app.db.part"};
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(good); i++) {
         assert_true(manifest_name_good(slice_of(good[i])));
