@@ -169,20 +169,36 @@ void out_add_string(struct out *o, struct slice text)
     out_add(o, SLICE("\""));
 }
 
+/* How many bytes of a JSON text can be written as they are. */
+static size_t harmless_run(const struct out *o, struct slice json)
+{
+    size_t run = 0;
+
+    while (run < json.len && json.ptr[run] != '\n' && json.ptr[run] != '\r' &&
+           (!o->terminal || utf8_control((struct slice){json.ptr + run, json.len - run}) == 0)) {
+        run++;
+    }
+    return run;
+}
+
 void out_add_json(struct out *o, struct slice json)
 {
-    while (json.len > 0) {
-        size_t run = 0;
+    for (;;) {
+        size_t run = harmless_run(o, json);
 
-        while (run < json.len && json.ptr[run] != '\n' && json.ptr[run] != '\r') {
-            run++;
-        }
         out_add(o, (struct slice){json.ptr, run});
-        if (run < json.len) {
-            out_add(o, SLICE(" "));
-            run++;
-        }
         json = (struct slice){json.ptr + run, json.len - run};
+        if (json.len == 0) {
+            return;
+        }
+        size_t len = utf8_control(json); /* line ends are control characters, too */
+
+        if ((unsigned char)json.ptr[0] < 0x20) {
+            out_add(o, SLICE(" ")); /* white space: in a string it would be no JSON */
+        } else {
+            out_format(o, "\\u%04x", (unsigned)(unsigned char)json.ptr[len - 1]);
+        }
+        json = (struct slice){json.ptr + len, json.len - len};
     }
 }
 

@@ -35,7 +35,8 @@ void out_add_shown(struct out *o, struct slice text);
 /* Adds a JSON string with its quotes. */
 void out_add_string(struct out *o, struct slice text);
 
-/* Adds a JSON text on one line: line ends in it are white space between tokens. */
+/* Adds a JSON text on one line: line ends in it are white space between tokens. What a terminal
+ * would obey is escaped for one. */
 void out_add_json(struct out *o, struct slice json);
 
 /* The message is whole. */

@@ -499,7 +499,7 @@ describe('terminals and signals', { timeout: 300_000 }, () => {
         await ann.good(['thread', 'label', id, 'ok']);
         const plain = new Shell({}, []);
         plain.env = { ...ann.env, NO_COLOR: '1' };
-        for (const args of [['entries', 'read', id, '--once'], ['result', id], ['diagnose', id], ['view', id], ['list']]) {
+        for (const args of [['entries', 'read', id, '--once'], ['entries', 'read', id, '--once', '--json'], ['result', id], ['diagnose', id], ['view', id], ['list']]) {
             const shown = plain.terminal(['thread', ...args]);
             assert.equal((await shown.end()).code, 0);
             assert.ok(!/[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]/.test(shown.stdout), JSON.stringify(shown.stdout));

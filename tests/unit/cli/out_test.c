@@ -174,6 +174,25 @@ static void strings(void **state)
     free(text);
 }
 
+#define HOSTILE_JSON "{\r\n\t\"a\": \"\xc2\x9b\x7f\xc3\x9f\xc2\xa0\"}"
+
+static void write_json(struct out *o)
+{
+    out_add_json(o, SLICE(HOSTILE_JSON));
+    o->terminal = true;
+    out_add_json(o, SLICE("\n" HOSTILE_JSON "\n"));
+    out_add(o, SLICE("\n"));
+    out_end_message(o);
+}
+
+/* JSON stays on its line and as it is; for a terminal what that would obey is escaped. */
+static void json_on_one_line(void **state)
+{
+    (void)state;
+    assert_written(write_json, "{  \t\"a\": \"\xc2\x9b\x7f\xc3\x9f\xc2\xa0\"}"
+                               " {   \"a\": \"\\u009b\\u007f\xc3\x9f\xc2\xa0\"} \n");
+}
+
 static void write_one(struct out *o)
 {
     out_add(o, SLICE("x\n"));
@@ -192,7 +211,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_messages),   cmocka_unit_test(nothing_after_signal),
         cmocka_unit_test(half_is_finished), cmocka_unit_test(many_pieces),
-        cmocka_unit_test(strings),          cmocka_unit_test(failures),
+        cmocka_unit_test(strings),          cmocka_unit_test(json_on_one_line),
+        cmocka_unit_test(failures),
     };
 
     return UNIT_RUN(tests);
