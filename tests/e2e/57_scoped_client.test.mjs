@@ -2,10 +2,10 @@
 // serve, and with a stand-in for the app, which does what no app does on purpose.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { after, describe, test } from 'node:test';
+import { after, afterEach, describe, test } from 'node:test';
 import { request, uniqueName } from './lib/http.mjs';
 import { Relay } from './lib/reader.mjs';
-import { Scoped, StandIn } from './lib/scoped.mjs';
+import { Scoped, StandIn, stopScoped } from './lib/scoped.mjs';
 import { serverFor, startServer } from './lib/server.mjs';
 import { eventually, randomFrom, rounds } from './lib/wait.mjs';
 
@@ -17,6 +17,7 @@ const server = await startServer(['--long-poll-timeout', '300ms']);
 after(() => server.dispose());
 const app = await new StandIn(server).start();
 after(() => app.stop());
+afterEach(stopScoped);
 app.members.set('arbe_ann', 'ann');
 app.members.set('arbe_bob', 'bob');
 
@@ -52,9 +53,10 @@ describe('the scoped client', { timeout: 300_000 }, () => {
         });
     }
 
-    test('two members talk while streams are killed and connections break: each entry once, in one order', async () => {
+    test('two members talk while streams are killed and connections break: each entry once, in one order', async (t) => {
         const thread = await freshThread();
         const relay = await new Relay(app, () => (random.below(3) > 0 ? Infinity : random.between(1, 5_000))).start();
+        t.after(() => relay.stop());
         const patience = { retries: -1, delay: 5, max_delay: 50 };
         const count = rounds(200);
         const tails = ['next', 'step'].map((form) => new Scoped(relay.base, 'arbe_bob', thread, 'tail', { ...patience, form, until: 2 * count }));
@@ -67,7 +69,7 @@ describe('the scoped client', { timeout: 300_000 }, () => {
             await server.crashAndRestart();
         }
         for (const poster of posters) {
-            assert.equal((await poster.end(120_000)).end, 'END');
+            assert.deepEqual(await poster.end(120_000), { end: 'END' });
             assert.equal(poster.said.length, count);
         }
         for (const tail of tails) {
@@ -81,7 +83,6 @@ describe('the scoped client', { timeout: 300_000 }, () => {
         assert.deepEqual(tails[0].entries, tails[1].entries);
         console.log(`${kills} kills, ${relay.cuts} cuts`);
         assert.ok(relay.cuts > 0);
-        await relay.stop();
     });
 
     test('two members talk while all of arbe serve is killed: each entry once, in one order', async (t) => {
@@ -98,6 +99,7 @@ describe('the scoped client', { timeout: 300_000 }, () => {
         await ask('PUT', `/api/houses/${house.id}/members/${bobId}`, { role: 'member' });
         const { threadId } = await ask('POST', '/api/threads', { parentId: house.id, name: 'talk' });
         const relay = await new Relay(serve, () => (random.below(3) > 0 ? Infinity : random.between(1, 5_000))).start();
+        t.after(() => relay.stop());
         const patience = { retries: -1, delay: 5, max_delay: 50 };
         const count = rounds(100);
         const mine = (entries) => entries.filter((entry) => entry.payload.type === 'chat');
@@ -111,7 +113,7 @@ describe('the scoped client', { timeout: 300_000 }, () => {
             await serve.crashAndRestart();
         }
         for (const poster of posters) {
-            assert.equal((await poster.end(120_000)).end, 'END');
+            assert.deepEqual(await poster.end(120_000), { end: 'END' });
         }
         for (const tail of tails) {
             await tail.until('all of it', ({ entries }) => mine(entries).length >= 2 * count);
@@ -126,7 +128,6 @@ describe('the scoped client', { timeout: 300_000 }, () => {
         }
         assert.deepEqual(mine(tails[0].entries), mine(tails[1].entries));
         console.log(`${kills} kills of arbe serve, ${relay.cuts} cuts`);
-        await relay.stop();
     });
 
     test('a key that is none, a stranger, a thread that is none: final at once, in the words of the app', async () => {

@@ -13,11 +13,7 @@ const beside = join(dirname(BIN), 'tests/client/scoped');
 const PROGRAM = existsSync(beside) ? beside : join(import.meta.dirname, '../../../build/tests/client/scoped');
 
 const alive = new Set();
-process.on('exit', () => {
-    for (const child of alive) {
-        child.kill('SIGKILL');
-    }
-});
+process.on('exit', stopScoped);
 
 // `said` is all that the program has told, `last` its end.
 export class Scoped {
@@ -81,6 +77,13 @@ export class Scoped {
 
 const refusal = (code, message) => JSON.stringify({ error: { code, message } });
 const BY_CODE = { 'auth.unauthenticated': 401, 'auth.forbidden': 403, 'record.not_found': 404, 'streams.unavailable': 503 };
+
+// Ends the programs that a failed test has left behind: a tail would keep the tests from ending.
+export function stopScoped() {
+    for (const child of alive) {
+        child.kill('SIGKILL');
+    }
+}
 
 // Members are tokens; `threads` maps ids to what is known of each. Appends to one thread follow each
 // other, with a producer's claim, so that each is stored once however often it is tried.
