@@ -143,7 +143,7 @@ static bool is_for_client(const struct upstream_head *h, struct slice fields, st
         return h->has_length && h->status != 204;
     }
     return !is_hop_by_hop(name) && !slice_equal_nocase(name, SLICE("Set-Cookie")) &&
-           !holds(value, h->secret) && !is_named(fields, name);
+           !holds(name, h->secret) && !holds(value, h->secret) && !is_named(fields, name);
 }
 
 /* What is said of the body's length. False when that could be read in two ways. */

@@ -61,7 +61,7 @@ static void keeps_secrets(void **state)
 {
     (void)state;
     check("HTTP/1.1 200 OK " SECRET "\r\nLocation: http://a/?x=" SECRET "&y\r\nSet-Cookie: a=b\r\n"
-          "A: hus\r\n\r\n",
+          "X-" SECRET ": 1\r\nA: hus\r\n\r\n",
           "HTTP/1.1 200 \r\nA: hus\r\n");
 }
 
