@@ -1,16 +1,18 @@
 // The README is a test: every sh block of its tours runs, in order, against a fresh server, and prints what the
 // text block after it shows.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { test } from 'node:test';
-import { startServer } from './lib/server.mjs';
+import { startServe } from './lib/serve.mjs';
+import { BIN, tempDir } from './lib/server.mjs';
 import { endGroup, follow, runStep, stepsOf } from './lib/tour.mjs';
 
 const README = new URL('../../README.md', import.meta.url);
 const BOOTSTRAP = new URL('../../tools/bootstrap', import.meta.url);
-const TOURS = ['A tour of one minute', 'Waking a worker'];
+const TOURS = ['A conversation', 'A tour of one minute', 'Waking a worker'];
 const ADDRESS = '127.0.0.1:4437';
-const FOLLOWS = /live=(sse|long-poll)/;
+const FOLLOWS = /live=(sse|long-poll)|entries read/;
+const ANSWERS = ['please', '"live"', '"waited for"']; // what a follower waits for
 
 function sectionOf(markdown, tour) {
     const section = markdown.split(/^## /m).find((one) => one.startsWith(tour));
@@ -19,31 +21,34 @@ function sectionOf(markdown, tour) {
 }
 
 test('the tours of the README work as they are written', async (t) => {
-    const server = await startServer();
+    const server = await startServe();
+    const home = tempDir();
     const followers = [];
     t.after(async () => {
         followers.forEach(({ child }) => endGroup(child));
         await server.dispose();
+        rmSync(home, { recursive: true });
     });
+    const known = { KEY: server.owner.key, ARBE_URL: server.base, XDG_CONFIG_HOME: home };
     const readme = readFileSync(README, 'utf8');
     const steps = TOURS.flatMap((tour) => stepsOf(sectionOf(readme, tour)));
-    assert.ok(steps.length >= 12, 'the tours have their steps');
+    assert.ok(steps.length >= 15, 'the tours have their steps');
     for (const { command, expected } of steps) {
-        const real = command.replaceAll(ADDRESS, `127.0.0.1:${server.port}`);
-        assert.ok(real.includes(`:${server.port}/`), `a command of the tour talks to the server: ${command}`);
+        const real = command.replaceAll(ADDRESS, `127.0.0.1:${server.port}`).replaceAll('build/arbe', BIN);
+        assert.ok(real !== command, `a command of the tour talks to the server, or is the program: ${command}`);
         if (FOLLOWS.test(command)) {
-            const follower = follow({ command: real, expected });
+            const follower = follow({ command: real, expected }, { known });
             followers.push(follower);
             await Promise.race([follower.begun, follower.caught]);
             continue;
         }
-        await runStep({ command: real, expected });
-        if (command.includes('"live"') || command.includes('"waited for"')) {
+        await runStep({ command: real, expected }, { known });
+        if (ANSWERS.some((answer) => command.includes(answer))) {
             await Promise.all(followers.map(({ caught }) => caught));
         }
     }
     await Promise.all(followers.map(({ caught }) => caught));
-    assert.equal(followers.length, 3, 'the tours follow by SSE, by long-poll, and for a wake');
+    assert.equal(followers.length, 4, 'the tours follow a thread, by SSE, by long-poll, and for a wake');
 });
 
 test('it says what ./run installs', () => {
