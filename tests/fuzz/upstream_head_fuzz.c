@@ -1,5 +1,6 @@
-/* Any bytes as the head of another server's answer. What a client is told of it is a status line and
- * fields, one a line, none of them between two hops, none with the secret, and not two lengths. */
+/* Any bytes as the head of another server's answer. What a client is told of it is a status line
+ * and fields, one a line, none of them between two hops, none with the secret, and not two
+ * lengths. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
