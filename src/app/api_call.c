@@ -262,6 +262,11 @@ static int find_caller(struct api_call *c)
                    ? store_key_find(store, hash, &c->memory, &record, &msg)
                    : store_session_find(store, hash, c->now_ms, &c->memory, &record, &msg);
 
+    if (code == ERR_NOTFOUND && c->caller.proof == CALLER_SESSION &&
+        c->route->guard == ROUTE_OPEN) {
+        c->caller.proof = CALLER_NOBODY; /* or nobody whose session has ended could sign in again */
+        return API_DONE;
+    }
     if (code == ERR_NOTFOUND) {
         return api_refuse(c, API_UNAUTHENTICATED, "%s",
                           c->caller.proof == CALLER_KEY ? "the API key is unknown, or was revoked"
@@ -348,6 +353,14 @@ static int admit_sandbox(struct api_call *c, const struct http_request *request)
                                 &c->sandbox, &c->error);
 }
 
+static bool shows_authorization(const struct http_request *request)
+{
+    size_t count = 0;
+
+    (void)http_request_header(request, SLICE("authorization"), &count);
+    return count > 0;
+}
+
 /* What can be said of who asks from the head alone. */
 static int admit(struct api_call *c, const struct http_request *request)
 {
@@ -357,7 +370,9 @@ static int admit(struct api_call *c, const struct http_request *request)
         return admit_sandbox(c, request);
     }
     if (!credentials_find(request, &shown, &c->error)) {
-        return API_FAILED;
+        /* A cookie that is not ours must not keep anybody from signing in. */
+        return c->route->guard == ROUTE_OPEN && !shows_authorization(request) ? API_DONE
+                                                                              : API_FAILED;
     }
     if (shown.proof == CALLER_NOBODY) {
         if (c->route->guard == ROUTE_OPEN) {

@@ -147,7 +147,13 @@ static int config_change(struct api_call *c, enum config_scope kind)
     struct slice patch;
     int result = ERR_AGAIN;
 
-    if (open_scope(c, kind, &scope) != API_DONE || config_check_patch(c->body, &c->error) != 0) {
+    if (open_scope(c, kind, &scope) != API_DONE) {
+        return API_FAILED;
+    }
+    if (c->body.len == 0) {
+        return api_refuse(c, API_MALFORMED_JSON, "the body must be a JSON object: it is empty");
+    }
+    if (config_check_patch(c->body, &c->error) != 0) {
         return API_FAILED;
     }
     for (unsigned i = 0; i < TRIES_MAX && result == ERR_AGAIN; i++) {
