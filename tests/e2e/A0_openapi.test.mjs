@@ -13,17 +13,22 @@ function matches(text, pattern) {
     return [...text.matchAll(pattern)].map((found) => found.slice(1));
 }
 
-const routes = matches(read('app/route.c'),
-                       /\{HTTP_(\w+), "([^"]+)", ROUTE_(\w+), ROUTE_\w+, (\w+)\}/g)
-    .map(([method, pattern, guard, handler]) => ({
-        method: method.toLowerCase(), path: pattern.replace(/:(\w+)/g, '{$1}'), guard, handler,
-    }));
+const routes = matches(read('app/route.c'), /\{HTTP_(\w+), "([^"]+)", ROUTE_(\w+), ROUTE_\w+, (\w+)\}/g).map(
+    ([method, pattern, guard, handler]) => ({
+        method: method.toLowerCase(),
+        path: pattern.replace(/:(\w+)/g, '{$1}'),
+        guard,
+        handler,
+    }),
+);
 
 // Functions of src/app by file and name, so that what a handler reads can be followed through those that it calls.
 const functions = new Map();
 for (const file of readdirSync(new URL('app/', SRC)).filter((name) => name.endsWith('.c'))) {
-    for (const [isStatic, name, body] of
-        matches(read(`app/${file}`), /^(static )?(?:\w+[ *]+)+(\w+)\([^;{]*?\)\n\{\n([^]*?)^\}/gm)) {
+    for (const [isStatic, name, body] of matches(
+        read(`app/${file}`),
+        /^(static )?(?:\w+[ *]+)+(\w+)\([^;{]*?\)\n\{\n([^]*?)^\}/gm,
+    )) {
         functions.set(isStatic ? `${file}:${name}` : name, { file, body });
     }
 }
@@ -39,7 +44,13 @@ function reachOf(handler) {
         seen.add(name);
         const { body } = functions.get(name);
         const called = matches(body, /\b(\w+)\b/g).map(([word]) => `${file}:${word}`);
-        return body + called.filter((word) => functions.has(word)).map(follow).join('');
+        return (
+            body +
+            called
+                .filter((word) => functions.has(word))
+                .map(follow)
+                .join('')
+        );
     };
     return follow(handler);
 }
@@ -49,14 +60,20 @@ function sorted(list) {
 }
 
 function operations() {
-    return Object.entries(DOCUMENT.paths).flatMap(([path, item]) => METHODS.filter((method) => item[method])
-        .map((method) => ({ path, method, item, operation: item[method] })));
+    return Object.entries(DOCUMENT.paths).flatMap(([path, item]) =>
+        METHODS.filter((method) => item[method]).map((method) => ({ path, method, item, operation: item[method] })),
+    );
 }
 
 test('every route of the program is described, and no other', () => {
     assert.ok(routes.length > 30, 'the table of routes was read');
     const wanted = [...routes.map(({ method, path }) => `${method} ${path}`), 'head /api/threads/{id}/stream'];
-    assert.deepEqual(operations().map(({ method, path }) => `${method} ${path}`).sort(), wanted.sort());
+    assert.deepEqual(
+        operations()
+            .map(({ method, path }) => `${method} ${path}`)
+            .sort(),
+        wanted.sort(),
+    );
     const ids = operations().map(({ operation }) => operation.operationId);
     assert.equal(new Set(ids).size, ids.length, 'each operation has a name of its own');
 });
@@ -70,7 +87,10 @@ test('it says who may come', () => {
     };
     for (const { method, path, guard } of routes) {
         const { security } = DOCUMENT.paths[path][method];
-        assert.ok(wanted[guard].some((one) => JSON.stringify(one) === JSON.stringify(security)), `${method} ${path}`);
+        assert.ok(
+            wanted[guard].some((one) => JSON.stringify(one) === JSON.stringify(security)),
+            `${method} ${path}`,
+        );
     }
 });
 
@@ -102,9 +122,12 @@ test('members of bodies are those that the handlers know', () => {
         }
         const { requestBody } = DOCUMENT.paths[path][method];
         const schema = requestBody && resolve(requestBody.content['application/json'].schema);
-        const known = EXTERNAL[handler] ??
-            matches(reachOf(handler),
-                    /\b(?:input_(?:text|texts|number|flag|value)|read_status)\(\s*&?in, "(\w+)"/g).flat();
+        const known =
+            EXTERNAL[handler] ??
+            matches(
+                reachOf(handler),
+                /\b(?:input_(?:text|texts|number|flag|value)|read_status)\(\s*&?in, "(\w+)"/g,
+            ).flat();
         assert.deepEqual(sorted(Object.keys(schema?.properties ?? {})), sorted(known), `body of ${method} ${path}`);
     }
 });
@@ -120,7 +143,10 @@ const payloadTypes = matches(read('thread/payload.h'), /X\((\w+), +"([a-z_.]+)"\
 test('the types of payloads are those of the program, in its order', () => {
     const types = payloadTypes.map(([, text]) => text);
     assert.ok(types.length > 30);
-    assert.deepEqual(schemas.Payload.oneOf.map(({ $ref }) => $ref.split('/').at(-1)), types);
+    assert.deepEqual(
+        schemas.Payload.oneOf.map(({ $ref }) => $ref.split('/').at(-1)),
+        types,
+    );
     for (const type of types) {
         assert.equal(schemas[type].properties.type.const, type);
         assert.ok(schemas[type].required.includes('type'));
@@ -133,32 +159,68 @@ function payloadRows() {
     const source = read('thread/payload.c');
     const body = /^static const struct field fields\[\] = \{\n([^]*?)^\};/m.exec(source)[1];
     const groups = Object.fromEntries(
-        matches(source, /^#define (\w+_ROWS)\(type\)([^]*?[^\\])\n\n?(?=#define|static)/gm));
+        matches(source, /^#define (\w+_ROWS)\(type\)([^]*?[^\\])\n\n?(?=#define|static)/gm),
+    );
     const all = body.replace(/(\w+_ROWS)\((\w+)\)/g, (_, name, type) => groups[name].replace(/\btype\b/g, type));
-    return matches(all, /ROW\((\w+),\s*"(\w+)",\s*(\w+),\s*(\w+)((?:,\s*\.\w+ = \w+)*)\)/g)
-        .map(([shape, name, kind, presence, rest]) => ({
-            shape, name, kind, presence, ...Object.fromEntries(matches(rest, /\.(\w+) = (\w+)/g)),
-        }));
+    return matches(all, /ROW\((\w+),\s*"(\w+)",\s*(\w+),\s*(\w+)((?:,\s*\.\w+ = \w+)*)\)/g).map(
+        ([shape, name, kind, presence, rest]) => ({
+            shape,
+            name,
+            kind,
+            presence,
+            ...Object.fromEntries(matches(rest, /\.(\w+) = (\w+)/g)),
+        }),
+    );
 }
 
 const SHAPES = {
-    SHAPE_ATTACHMENT: 'Attachment', SHAPE_TEXT: 'TextBlock', SHAPE_THINKING: 'ThinkingBlock',
-    SHAPE_TOOL_CALL: 'ToolCallBlock', SHAPE_IMAGE: 'ImageBlock', SHAPE_USAGE: 'TokenUsage', SHAPE_COST: 'TokenCost',
+    SHAPE_ATTACHMENT: 'Attachment',
+    SHAPE_TEXT: 'TextBlock',
+    SHAPE_THINKING: 'ThinkingBlock',
+    SHAPE_TOOL_CALL: 'ToolCallBlock',
+    SHAPE_IMAGE: 'ImageBlock',
+    SHAPE_USAGE: 'TokenUsage',
+    SHAPE_COST: 'TokenCost',
 };
 const EXAMPLES = {
-    STRING: '', TEXT: 'x', ID: 'x', IDS: ['x'], ENTRY_ID: 'x.1', WHOLE: 0, NUMBER: 0.5, BOOL: false, ANY: 1, MAP: {},
-    LIST: [], BLOCKS: [],
+    STRING: '',
+    TEXT: 'x',
+    ID: 'x',
+    IDS: ['x'],
+    ENTRY_ID: 'x.1',
+    WHOLE: 0,
+    NUMBER: 0.5,
+    BOOL: false,
+    ANY: 1,
+    MAP: {},
+    LIST: [],
+    BLOCKS: [],
 };
 const WRONG = {
-    STRING: 1, TEXT: '', ID: '', IDS: 'x', ENTRY_ID: 'x/1', WHOLE: 0.5, NUMBER: -1, BOOL: 0, MAP: [], LIST: {},
-    BLOCKS: {}, WORD: 'no such word', OBJECT: [],
+    STRING: 1,
+    TEXT: '',
+    ID: '',
+    IDS: 'x',
+    ENTRY_ID: 'x/1',
+    WHOLE: 0.5,
+    NUMBER: -1,
+    BOOL: 0,
+    MAP: [],
+    LIST: {},
+    BLOCKS: {},
+    WORD: 'no such word',
+    OBJECT: [],
 };
 
 test('the fields of payloads are those of the program', () => {
     const rows = payloadRows();
     assert.ok(rows.length > 80, `${rows.length} rows were read`);
-    const words = Object.fromEntries(matches(read('thread/payload.c'), /\*const (\w+)\[\] = \{([^}]*)NULL\}/g)
-        .map(([name, list]) => [name, matches(list, /"(\w+)"/g).flat()]));
+    const words = Object.fromEntries(
+        matches(read('thread/payload.c'), /\*const (\w+)\[\] = \{([^}]*)NULL\}/g).map(([name, list]) => [
+            name,
+            matches(list, /"(\w+)"/g).flat(),
+        ]),
+    );
     words.statuses = matches(read('thread/status.h'), /X\(\w+, "(\w+)"\)/g).flat();
     const named = { ...SHAPES, ...Object.fromEntries(payloadTypes.map(([name, text]) => [`PAYLOAD_${name}`, text])) };
     const seen = new Map(Object.values(named).map((name) => [name, []]));
@@ -170,8 +232,12 @@ test('the fields of payloads are those of the program', () => {
         seen.get(named[row.shape]).push(row.name);
         const needed = row.presence === 'NEEDED';
         assert.equal(schema.required?.includes(row.name) ?? false, needed, `whether ${at} must be there`);
-        const good = row.kind === 'WORD' ? words[row.words]
-            : row.kind === 'OBJECT' ? [{ input: 1, output: 1 }] : [EXAMPLES[row.kind]];
+        const good =
+            row.kind === 'WORD'
+                ? words[row.words]
+                : row.kind === 'OBJECT'
+                  ? [{ input: 1, output: 1 }]
+                  : [EXAMPLES[row.kind]];
         for (const value of good) {
             assert.deepEqual(validate(field, value, at), [], `${at} takes ${JSON.stringify(value)}`);
         }
@@ -190,7 +256,9 @@ test('the fields of payloads are those of the program', () => {
     }
     for (const [name, known] of seen) {
         const { properties } = schemas[name];
-        const told = Object.keys(properties).filter((field) => field !== 'type' || properties.type.const === undefined);
+        const told = Object.keys(properties).filter(
+            (field) => field !== 'type' || properties.type.const === undefined,
+        );
         assert.deepEqual(told.sort(), sorted(known), name);
     }
 });
@@ -199,8 +267,10 @@ test('it is whole: each reference leads somewhere, each schema is used, each key
     const text = JSON.stringify(DOCUMENT);
     const refs = sorted(matches(text, /"\$ref":"([^"]+)"/g).flat());
     refs.forEach(($ref) => resolve({ $ref }));
-    assert.deepEqual(sorted(refs.filter((one) => one.includes('/schemas/')).map((one) => one.split('/').at(-1))),
-                     Object.keys(schemas).sort());
+    assert.deepEqual(
+        sorted(refs.filter((one) => one.includes('/schemas/')).map((one) => one.split('/').at(-1))),
+        Object.keys(schemas).sort(),
+    );
     let count = 0;
     eachSchema((schema) => {
         count++;

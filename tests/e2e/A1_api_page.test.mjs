@@ -14,11 +14,14 @@ const ERRORS = readFileSync(new URL('../../src/thread/api_error.h', import.meta.
 
 // The requests of a step: its curl lines.
 function requestsOf({ command }) {
-    return command.split(/^curl /m).slice(1).map((line) => {
-        const target = /\$ARBE(\/\S*?)"?\s*$/m.exec(line)[1].replace(/\$(\w+)/g, '$1');
-        const plain = / --json /.test(line) ? 'POST' : 'GET';
-        return { method: /-X (\w+)/.exec(line)?.[1] ?? (line.startsWith('-sI') ? 'HEAD' : plain), target };
-    });
+    return command
+        .split(/^curl /m)
+        .slice(1)
+        .map((line) => {
+            const target = /\$ARBE(\/\S*?)"?\s*$/m.exec(line)[1].replace(/\$(\w+)/g, '$1');
+            const plain = / --json /.test(line) ? 'POST' : 'GET';
+            return { method: /-X (\w+)/.exec(line)?.[1] ?? (line.startsWith('-sI') ? 'HEAD' : plain), target };
+        });
 }
 
 test('its lines work as they are written', async (t) => {
@@ -27,7 +30,10 @@ test('its lines work as they are written', async (t) => {
     const server = await serveFor(t);
     const known = { ARBE: server.base, KEY: server.owner.key };
     const steps = stepsOf(PAGE);
-    assert.ok(steps.every(({ expected }) => expected !== undefined), 'each line is shown with its answer');
+    assert.ok(
+        steps.every(({ expected }) => expected !== undefined),
+        'each line is shown with its answer',
+    );
     for (const step of steps) {
         if (step.command.includes('live=sse')) {
             const follower = follow(step, { known, cwd });
@@ -41,11 +47,13 @@ test('its lines work as they are written', async (t) => {
 });
 
 test('each route has a line, and its method and path in words', () => {
-    const shown = stepsOf(PAGE).flatMap(requestsOf).map(({ method, target }) => {
-        const found = operationOf(method, target);
-        assert.ok(found, `${method} ${target} is a route`);
-        return `${method} ${found.template}`;
-    });
+    const shown = stepsOf(PAGE)
+        .flatMap(requestsOf)
+        .map(({ method, target }) => {
+            const found = operationOf(method, target);
+            assert.ok(found, `${method} ${target} is a route`);
+            return `${method} ${found.template}`;
+        });
     for (const [path, item] of Object.entries(DOCUMENT.paths)) {
         for (const method of METHODS.filter((one) => item[one]).map((one) => one.toUpperCase())) {
             assert.ok(shown.includes(`${method} ${path}`), `${method} ${path} has a curl line`);
@@ -64,9 +72,11 @@ test('each parameter of a query is told of', () => {
 });
 
 test('its table of errors is that of the program', () => {
-    const wanted = [...ERRORS.matchAll(/X\(\w+, "([a-z_.]+)", (\d+), (true|false),/g)]
-        .map(([, code, status, again]) => `${code} ${status} ${again === 'true' ? 'yes' : ''}`);
-    const told = [...PAGE.matchAll(/^\| `([a-z_.]+)` \| (\d+) \| (yes|) ?\|/gm)]
-        .map(([, code, status, again]) => `${code} ${status} ${again}`);
+    const wanted = [...ERRORS.matchAll(/X\(\w+, "([a-z_.]+)", (\d+), (true|false),/g)].map(
+        ([, code, status, again]) => `${code} ${status} ${again === 'true' ? 'yes' : ''}`,
+    );
+    const told = [...PAGE.matchAll(/^\| `([a-z_.]+)` \| (\d+) \| (yes|) ?\|/gm)].map(
+        ([, code, status, again]) => `${code} ${status} ${again}`,
+    );
     assert.deepEqual(told, wanted);
 });

@@ -9,7 +9,10 @@ export const METHODS = ['get', 'head', 'put', 'post', 'patch', 'delete'];
 export function resolve(node) {
     let found = node;
     while (found?.$ref !== undefined) {
-        found = found.$ref.slice(2).split('/').reduce((at, name) => at?.[name], DOCUMENT);
+        found = found.$ref
+            .slice(2)
+            .split('/')
+            .reduce((at, name) => at?.[name], DOCUMENT);
         assert.ok(found, `${node.$ref} leads somewhere`);
     }
     return found;
@@ -77,8 +80,10 @@ function check(given, value, at, wrong) {
     for (const [keyword, wanted] of Object.entries(schema)) {
         assert.ok(Object.hasOwn(KEYWORDS, keyword), `the validator knows the keyword ${keyword}`);
         if (!KEYWORDS[keyword](wanted, value, at)) {
-            wrong.push(`${at} breaks ${keyword} ${JSON.stringify(wanted).slice(0, 200)}: ` +
-                `${JSON.stringify(value)?.slice(0, 300)}`);
+            wrong.push(
+                `${at} breaks ${keyword} ${JSON.stringify(wanted).slice(0, 200)}: ` +
+                    `${JSON.stringify(value)?.slice(0, 300)}`,
+            );
         }
     }
     if (kindOf(value) === 'object') {
@@ -108,12 +113,14 @@ export function eachSchema(visit, node = DOCUMENT.components.schemas, within = t
     }
 }
 
-const templates = Object.keys(DOCUMENT.paths).map((template) => ({
-    template,
-    // A segment with a name of its own is stronger than one that takes any text.
-    weight: template.split('/').filter((segment) => segment.startsWith('{')).length,
-    pattern: new RegExp(`^${template.replace(/\{\w+\}/g, '[^/]+')}$`),
-})).sort((a, b) => a.weight - b.weight);
+const templates = Object.keys(DOCUMENT.paths)
+    .map((template) => ({
+        template,
+        // A segment with a name of its own is stronger than one that takes any text.
+        weight: template.split('/').filter((segment) => segment.startsWith('{')).length,
+        pattern: new RegExp(`^${template.replace(/\{\w+\}/g, '[^/]+')}$`),
+    }))
+    .sort((a, b) => a.weight - b.weight);
 
 // { template, operation } of a request, or undefined when the file has no such path or method.
 export function operationOf(method, target) {

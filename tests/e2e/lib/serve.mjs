@@ -50,7 +50,10 @@ export class Caller {
 
     // Says something in a thread; gives the entry.
     say(threadId, text, more = {}) {
-        return this.ask(201, 'POST', `/api/threads/${threadId}/entries`, { ...more, payload: { type: 'chat', text } });
+        return this.ask(201, 'POST', `/api/threads/${threadId}/entries`, {
+            ...more,
+            payload: { type: 'chat', text },
+        });
     }
 
     // All entries of a thread, page by page.
@@ -109,7 +112,10 @@ export class Caller {
     }
 
     async mint(threadId, agentId = this.agent.id, more = {}) {
-        const { token } = await this.ask(201, 'POST', `/api/threads/${threadId}/sandbox-tokens`, { agentId, ...more });
+        const { token } = await this.ask(201, 'POST', `/api/threads/${threadId}/sandbox-tokens`, {
+            agentId,
+            ...more,
+        });
         return bearer(this.server, token);
     }
 }

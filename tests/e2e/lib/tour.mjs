@@ -25,31 +25,40 @@ const literal = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 // `known` has the values of names that were met before.
 export function patternOf(expected, known = {}) {
     const met = new Set();
-    const part = (text) => text.split(/(\$[A-Z_]+)/).map((one, i) => {
-        const name = one.slice(1);
-        if (i % 2 === 0) {
-            return literal(one);
-        }
-        if (Object.hasOwn(known, name)) {
-            return literal(known[name]);
-        }
-        const again = met.has(name);
-        met.add(name);
-        return again ? `\\k<${name}>` : `(?<${name}>[^"]+)`;
-    }).join('');
-    const lines = expected.trimEnd().split('\n').map((line) => {
-        if (line === '…') {
-            return '(?:[^]*\\n)?';
-        }
-        return `${line.split('…').map(part).join('[^\\n]*')}(?:\\n|$)`;
-    });
+    const part = (text) =>
+        text
+            .split(/(\$[A-Z_]+)/)
+            .map((one, i) => {
+                const name = one.slice(1);
+                if (i % 2 === 0) {
+                    return literal(one);
+                }
+                if (Object.hasOwn(known, name)) {
+                    return literal(known[name]);
+                }
+                const again = met.has(name);
+                met.add(name);
+                return again ? `\\k<${name}>` : `(?<${name}>[^"]+)`;
+            })
+            .join('');
+    const lines = expected
+        .trimEnd()
+        .split('\n')
+        .map((line) => {
+            if (line === '…') {
+                return '(?:[^]*\\n)?';
+            }
+            return `${line.split('…').map(part).join('[^\\n]*')}(?:\\n|$)`;
+        });
     return new RegExp(`^${lines.join('')}`);
 }
 
 // Runs a step to its end; gives the values of names that it met.
 export async function runStep({ command, expected }, { known = {}, cwd } = {}) {
     const { stdout } = await promisify(execFile)('sh', ['-ec', command], {
-        timeout: WAIT_MS, cwd, env: { ...process.env, ...known },
+        timeout: WAIT_MS,
+        cwd,
+        env: { ...process.env, ...known },
     });
     if (expected === undefined) {
         return {};
@@ -63,13 +72,18 @@ export async function runStep({ command, expected }, { known = {}, cwd } = {}) {
 // been answered; `caught` when it has printed what is expected. sh -x tells on stderr which command is reached.
 export function follow({ command, expected }, { known = {}, cwd } = {}) {
     const child = spawn('sh', ['-xc', command], {
-        stdio: ['ignore', 'pipe', 'pipe'], detached: true, cwd, env: { ...process.env, ...known },
+        stdio: ['ignore', 'pipe', 'pipe'],
+        detached: true,
+        cwd,
+        env: { ...process.env, ...known },
     });
     const pattern = patternOf(expected, known);
     let printed = '';
     let complaint = '';
     let begin;
-    const begun = new Promise((done) => { begin = done; });
+    const begun = new Promise((done) => {
+        begin = done;
+    });
     child.stderr.on('data', (chunk) => {
         complaint += chunk;
         if (complaint.includes('live=long-poll')) {
@@ -77,9 +91,16 @@ export function follow({ command, expected }, { known = {}, cwd } = {}) {
         }
     });
     const caught = new Promise((done, fail) => {
-        const timer = setTimeout(() => fail(new Error(
-            `after ${WAIT_MS} ms still not as expected:\n${command}\nexpected:\n${expected}\n` +
-            `printed:\n${printed}${complaint}`)), WAIT_MS);
+        const timer = setTimeout(
+            () =>
+                fail(
+                    new Error(
+                        `after ${WAIT_MS} ms still not as expected:\n${command}\nexpected:\n${expected}\n` +
+                            `printed:\n${printed}${complaint}`,
+                    ),
+                ),
+            WAIT_MS,
+        );
         child.stdout.on('data', (chunk) => {
             printed += chunk;
             begin();
