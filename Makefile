@@ -163,6 +163,12 @@ cov:
 	@$(NODE) tools/run-tests --build $(B)/cov --only unit,sim,e2e
 	@gcovr -r . --object-directory $(B)/cov -f 'src/' --gcov-ignore-parse-errors --sort-percentage
 
+# What of us a program of bench/ measures in one process: build/bench/post DIR.
+$(B)/bench/%: $(B)/obj/bench/%.o $(B)/core.a
+	$(SAY) LINK $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
 bench: all
 	@ARBE_BIN=$(abspath $(B))/arbe bench/run $(BENCH_ARGS)
 

@@ -1,9 +1,11 @@
 /* What posting an entry costs beside a raw append of the same bytes, in one process: an engine, a
  * client for each of both, 64 in flight, 16 threads' streams.
  *
- * usage: post DIR [SECONDS]    prints a line of JSON: appends and posts per second, and CPU time of
- *                              the process in microseconds for each, alternating between the two
- *                              so that what the machine does besides meets both */
+ * make build/bench/post && build/bench/post DIR [SECONDS]
+ *
+ * DIR is new and empty. Prints a line of JSON: appends and posts per second, and CPU time of the
+ * process in microseconds for each. The two alternate, so that what the machine does besides meets
+ * both. */
 #include "app/engine_client.h"
 #include "base/limits.h"
 #include "base/pool.h"

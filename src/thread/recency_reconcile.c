@@ -1,13 +1,16 @@
 /* What the records know is put beside where the streams end: first all threads, then one listing of
- * streams, or a HEAD for each thread where the server lists none, then a read of each stream that
- * goes further. Rows are written in batches, so that a long way is not gone twice. */
+ * streams, or HEADs of each thread, many at once, where the server lists none, then a read of each
+ * stream that goes further. Rows are written in batches, so that a long way is not gone twice. */
 #include "thread/recency.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/map.h"
+#include "client/operation.h"
 
-#define BATCH 256u /* threads of one transaction */
+#define BATCH     256u /* threads of one transaction */
+#define HEADS_MAX 64u  /* asked at once */
 
 /* A thread as the records have it, and then as its stream is. */
 struct known {
@@ -15,7 +18,8 @@ struct known {
     char thread_id[STORE_ID_BYTES];
     char offset[STREAM_OFFSET_BYTES]; /* empty: none was written */
     int64_t ts;
-    bool behind; /* its stream goes further */
+    bool behind;                 /* its stream goes further */
+    struct reconcile *reconcile; /* while its stream is asked for */
 };
 
 struct reconcile {
@@ -26,6 +30,10 @@ struct reconcile {
     size_t count;       /* of rows that are not written */
     int code;           /* the first thing that went wrong, and its sentence */
     struct errmsg *msg; /* the caller's; may be NULL */
+
+    pthread_mutex_t lock; /* guards what follows, and code and msg, while heads are under way */
+    pthread_cond_t ended; /* one of them has */
+    unsigned heads;       /* under way */
 };
 
 static struct known *known_of(struct map_node *node)
@@ -80,23 +88,58 @@ static int look_at_listed(void *context, const char *name, const struct stream_i
     return 0;
 }
 
-/* A thread without a stream is one whose creation the outbox still owes. */
+/* On the client's thread. A thread without a stream is one whose creation the outbox still owes. */
+static void on_head(void *context, int code, const struct stream_info *info,
+                    const struct stream_error *error)
+{
+    struct known *k = context;
+    struct reconcile *c = k->reconcile;
+    (void)pthread_mutex_lock(&c->lock);
+    if (code == STREAM_OK) {
+        k->behind = strcmp(info->next_offset, k->offset) > 0;
+    } else if (code != STREAM_ERROR_NOT_FOUND && code != STREAM_ERROR_GONE) {
+        fail(c, error);
+    }
+    c->heads--;
+    (void)pthread_cond_signal(&c->ended);
+    (void)pthread_mutex_unlock(&c->lock);
+}
+
+/* Waits until less than `count` heads are under way: false when one has failed. */
+static bool wait_for_heads(struct reconcile *c, unsigned count)
+{
+    (void)pthread_mutex_lock(&c->lock);
+    while (c->heads >= count) {
+        (void)pthread_cond_wait(&c->ended, &c->lock);
+    }
+    bool good = c->code == 0;
+    (void)pthread_mutex_unlock(&c->lock);
+    return good;
+}
+
+static void ask(struct reconcile *c, struct known *k)
+{
+    char name[THREAD_STREAM_BYTES];
+    struct stream_error error;
+    thread_stream_name(slice_of(k->thread_id), name);
+    const struct call call = {.verb = CALL_HEAD, .name = slice_of(name)};
+    k->reconcile = c;
+    (void)pthread_mutex_lock(&c->lock);
+    c->heads++;
+    (void)pthread_mutex_unlock(&c->lock);
+    int code = operation_start_inside(c->client, &call, on_head, k, &error);
+    if (code != STREAM_OK) {
+        on_head(k, code, NULL, &error);
+    }
+}
+
 static void ask_each(struct reconcile *c)
 {
     struct map_node *node = NULL;
-    while (c->code == 0 && (node = map_next(&c->threads, node))) {
-        struct known *k = known_of(node);
-        char name[THREAD_STREAM_BYTES];
-        struct stream_info info;
-        struct stream_error error;
-        thread_stream_name(slice_of(k->thread_id), name);
-        int code = stream_client_head(c->client, name, &info, &error);
-        if (code == STREAM_OK) {
-            k->behind = strcmp(info.next_offset, k->offset) > 0;
-        } else if (code != STREAM_ERROR_NOT_FOUND && code != STREAM_ERROR_GONE) {
-            fail(c, &error);
-        }
+    while ((node = map_next(&c->threads, node)) && wait_for_heads(c, HEADS_MAX)) {
+        ask(c, known_of(node));
     }
+    (void)wait_for_heads(c, 1);
 }
 
 static void write_rows(struct reconcile *c)
@@ -206,12 +249,16 @@ int recency_reconcile(struct recency *r, struct stream_client *client, struct er
     c->client = client;
     c->msg = msg;
     map_init(&c->threads);
+    (void)pthread_mutex_init(&c->lock, NULL); /* neither can fail on Linux */
+    (void)pthread_cond_init(&c->ended, NULL);
     c->code = store_recency_each(config->store, keep_known, c, msg);
     if (c->code == 0) {
         reconcile(c);
     }
     int code = c->code;
     free_threads(&c->threads);
+    (void)pthread_cond_destroy(&c->ended);
+    (void)pthread_mutex_destroy(&c->lock);
     free(c);
     return code;
 }

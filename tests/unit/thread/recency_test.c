@@ -251,6 +251,37 @@ static void no_listing_takes_heads(void **state)
     assert_true(posting_calls(g, CALL_HEAD) > 0);
 }
 
+/* Some hundred threads without a listing: all are asked, several at once, and one failure among
+ * them is told. */
+static void many_heads(void **state)
+{
+    struct posting *g = *state;
+    struct errmsg why = {.text = ""};
+    char id[STORE_ID_BYTES];
+    for (unsigned i = 0; i < 300; i++) {
+        (void)numbered(id, "t", i);
+        posting_add_thread(g, id);
+    }
+    append(g, "t-00000000", ENTRY("a", "1000"));
+    append(g, "t-00000299", ENTRY("a", "1000"));
+    AWAIT(recency_writes(g->recency) == 2);
+    append(g, "t-00000000", ENTRY("b", "2000"));
+    append(g, "t-00000299", ENTRY("b", "3000"));
+    crash(g);
+    atomic_store(&faulty_lists_nothing, true);
+    atomic_store(&g->faulty->skip, 250);
+    posting_fault(g, FAULT_DOWN, VERB(HEAD), 1);
+    assert_int_equal(recency_reconcile(g->recency, g->client, &why), ERR_IO);
+    assert_non_null(strstr(why.text, "no connection"));
+    posting_fault(g, FAULT_NONE, 0, 0);
+    unsigned before = posting_calls(g, CALL_HEAD);
+    FINE(recency_reconcile(g->recency, g->client, msg));
+    atomic_store(&faulty_lists_nothing, false);
+    assert_int_equal(posting_calls(g, CALL_HEAD) - before, 301); /* and the primary one */
+    assert_int_equal(posting_ts(g, "t-00000000"), 2000);
+    assert_int_equal(posting_ts(g, "t-00000299"), 3000);
+}
+
 /* A reconciliation that cannot reach the streams says so, and the next one makes up for it. */
 static void reconcile_fails_and_is_repeated(void **state)
 {
@@ -445,6 +476,7 @@ int main(void)
         LONG_TEST(never_back),
         LONG_TEST(crashes_are_made_up_for),
         LONG_TEST(no_listing_takes_heads),
+        LONG_TEST(many_heads),
         LONG_TEST(reconcile_fails_and_is_repeated),
         SHORT_TEST(failed_writes_are_repeated),
         LONG_TEST(no_memory),
