@@ -10,7 +10,54 @@
 #define INDEX_THREADS_MAX 8u
 #define INDEX_ROWS_MAX    64u
 
+#include <stdatomic.h>
+
+#include "thread/store_thread.h"
+
+/* Calls of the store that are to succeed, before all fail; below 0: all succeed. */
+static atomic_int store_countdown = -1;
+
+static bool store_fails(struct errmsg *msg)
+{
+    if (atomic_load(&store_countdown) < 0) {
+        return false;
+    }
+    if (atomic_load(&store_countdown) > 0) {
+        atomic_fetch_sub(&store_countdown, 1);
+        return false;
+    }
+    (void)err_set(msg, ERR_NOSPC, "app.db: no space is left on the disk");
+    return true;
+}
+
+static int put_or_fail(struct thread_store *s, struct slice thread_id, struct slice next_offset,
+                       const struct index_row *rows, size_t count, struct errmsg *msg)
+{
+    return store_fails(msg) ? ERR_NOSPC
+                            : store_index_put(s, thread_id, next_offset, rows, count, msg);
+}
+
+static int get_or_fail(struct thread_store *s, struct slice thread_id, struct arena *arena,
+                       struct slice *ret_next_offset, struct errmsg *msg)
+{
+    return store_fails(msg) ? ERR_NOSPC
+                            : store_index_get(s, thread_id, arena, ret_next_offset, msg);
+}
+
+static int find_or_fail(struct thread_store *s, struct slice thread_id, struct slice entry_id,
+                        struct arena *arena, struct slice *ret_at_offset, struct errmsg *msg)
+{
+    return store_fails(msg) ? ERR_NOSPC
+                            : store_index_find(s, thread_id, entry_id, arena, ret_at_offset, msg);
+}
+
+#define store_index_put  put_or_fail
+#define store_index_get  get_or_fail
+#define store_index_find find_or_fail
 #include "thread/entry_index.c"
+#undef store_index_put
+#undef store_index_get
+#undef store_index_find
 
 #include "unit/thread/posting_rig.h"
 
@@ -226,6 +273,39 @@ static void memory_fails(void **state)
     entry_index_close(x);
 }
 
+/* The store fails, after each number of calls: a look either says so or is right, rows stay
+ * bounded, and once the store works again all is found. */
+static void the_store_fails(void **state)
+{
+    struct posting *g = *state;
+    char id[STORE_ID_BYTES];
+    for (unsigned i = 0; i < 12; i++) {
+        (void)numbered(id, "t", i);
+        posting_add_thread(g, id);
+        append_many(g, id, "a", i == 0 ? 2500 : 20, 10);
+    }
+    for (int allowed = 0; allowed < 40; allowed++) {
+        struct entry_index *x = open_index(g);
+        char thread_id[STORE_ID_BYTES];
+        atomic_store(&store_countdown, allowed);
+        for (unsigned i = 0; i < 12; i++) {
+            (void)numbered(thread_id, "t", i);
+            assert_int_not_equal(look_for(x, thread_id, numbered(id, "a", 19)), 0);
+            assert_true(look_for(x, thread_id, numbered(id, "b", 0)) <= 0);
+        }
+        (void)pthread_mutex_lock(&x->lock);
+        assert_true(x->parts.count <= INDEX_THREADS_MAX);
+        assert_true(x->row_count <= INDEX_ROWS_MAX + INDEX_THREADS_MAX * PUT_ROWS);
+        (void)pthread_mutex_unlock(&x->lock);
+        atomic_store(&store_countdown, -1);
+        for (unsigned i = 0; i < 12; i++) {
+            (void)numbered(thread_id, "t", i);
+            assert_int_equal(look_for(x, thread_id, numbered(id, "a", 19)), 1);
+        }
+        entry_index_close(x);
+    }
+}
+
 struct looker {
     struct entry_index *x;
     pthread_t thread;
@@ -280,7 +360,7 @@ int main(void)
         TEST(many_pages),      TEST(memory_is_bounded),
         TEST(deleted_threads), TEST(streams_that_lost_their_end),
         TEST(reads_fail),      TEST(memory_fails),
-        TEST(looks_at_once),
+        TEST(the_store_fails), TEST(looks_at_once),
     };
     return UNIT_RUN(tests);
 }

@@ -2,9 +2,47 @@
  * process starts anew; and what can never be done holds up nothing. */
 #include "unit/base/fault.h"
 
+#include <stdatomic.h>
+
+#include "thread/store_outbox.h"
+
+/* Calls of the store that are to succeed, before one fails; below 0: none fails. */
+static atomic_int store_countdown = -1;
+
+static int done_or_fail(struct thread_store *s, const uint64_t *seqs, size_t count,
+                        struct errmsg *msg);
+static int list_or_fail(struct thread_store *s, struct slice thread_id, uint64_t after_seq,
+                        size_t limit, struct arena *arena, struct outbox_list *ret_list,
+                        struct errmsg *msg);
+
+#define store_outbox_done        done_or_fail
+#define store_outbox_list_thread list_or_fail
 #include "thread/outbox.c"
+#undef store_outbox_done
+#undef store_outbox_list_thread
 
 #include "unit/thread/posting_rig.h"
+
+static bool store_fails(void)
+{
+    return atomic_load(&store_countdown) >= 0 && atomic_fetch_sub(&store_countdown, 1) == 0;
+}
+
+static int done_or_fail(struct thread_store *s, const uint64_t *seqs, size_t count,
+                        struct errmsg *msg)
+{
+    return store_fails() ? err_set(msg, ERR_IO, "app.db: the disk reported an error")
+                         : store_outbox_done(s, seqs, count, msg);
+}
+
+static int list_or_fail(struct thread_store *s, struct slice thread_id, uint64_t after_seq,
+                        size_t limit, struct arena *arena, struct outbox_list *ret_list,
+                        struct errmsg *msg)
+{
+    return store_fails()
+               ? err_set(msg, ERR_IO, "app.db: the disk reported an error")
+               : store_outbox_list_thread(s, thread_id, after_seq, limit, arena, ret_list, msg);
+}
 
 static int with_house(void **state)
 {
@@ -176,6 +214,31 @@ static void any_call_may_fail(void **state)
         assert_true(met || number >= 5);
     }
     assert_int_equal(items_left(g), 0);
+}
+
+/* The records fail in turn, before the work and after it: what was done is done again, which
+ * changes nothing. */
+static void the_records_may_fail(void **state)
+{
+    struct posting *g = *state;
+    bool failed = true;
+    for (unsigned number = 0; failed; number++) {
+        char id[STORE_ID_BYTES];
+        struct outbox_item items[] = {CREATE("?"), APPEND("?", "created"), APPEND("?", "more")};
+        struct slice thread_id = numbered(id, "t", number);
+        for (size_t i = 0; i < 3; i++) {
+            items[i].thread_id = thread_id;
+        }
+        posting_add_record(g, thread_id, items, 3);
+        unsigned troubles = atomic_load(&g->troubles);
+        atomic_store(&store_countdown, (int)number);
+        failed = outbox_run(g->outbox, thread_id) != 0;
+        atomic_store(&store_countdown, -1);
+        assert_int_equal(atomic_load(&g->troubles) > troubles, failed);
+        AWAIT(items_left(g) == 0);
+        posting_expect(g, id, "created more");
+        assert_true(number >= 2 || failed);
+    }
 }
 
 /* A thread that was deleted: its last words, and then the stream goes; also when the process dies
@@ -455,13 +518,21 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(changes_reach_the_stream),        TEST(a_restart_reconciles),
-        TEST(failures_are_tried_again),        TEST(any_call_may_fail),
-        TEST(the_last_words_of_a_thread),      TEST(a_lost_stream_is_made_anew),
-        TEST(the_hopeless_holds_up_nothing),   TEST(arrays_are_stored_as_one),
-        TEST(runs_at_once_keep_the_order),     TEST(the_background_does_the_rest),
-        TEST(reconcile_does_not_insist),       TEST(callers_do_not_queue_for_silence),
-        cmocka_unit_test(signals_are_entries), TEST(no_memory),
+        TEST(changes_reach_the_stream),
+        TEST(a_restart_reconciles),
+        TEST(failures_are_tried_again),
+        TEST(any_call_may_fail),
+        TEST(the_records_may_fail),
+        TEST(the_last_words_of_a_thread),
+        TEST(a_lost_stream_is_made_anew),
+        TEST(the_hopeless_holds_up_nothing),
+        TEST(arrays_are_stored_as_one),
+        TEST(runs_at_once_keep_the_order),
+        TEST(the_background_does_the_rest),
+        TEST(reconcile_does_not_insist),
+        TEST(callers_do_not_queue_for_silence),
+        cmocka_unit_test(signals_are_entries),
+        TEST(no_memory),
     };
     return UNIT_RUN(tests);
 }
