@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <time.h>
 
 #define MEMORY_BYTES_MAX     (16ull * MIB) /* of one call, beside body and answer */
 #define CALLER_KEPT_MS       60000
@@ -292,11 +293,30 @@ static int find_caller(struct api_call *c)
     return API_DONE;
 }
 
+/* One more request of somebody who may ask: one too many for this second? Who is nobody uses up
+ * nothing of what is there for those who are somebody. */
+static int count_request(struct api_call *c)
+{
+    struct rate *rate = &c->app->server->requests;
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
+    c->retry_after = rate_take(rate, (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000,
+                               1);
+    return c->retry_after == 0
+               ? API_DONE
+               : api_refuse(c, API_RATE_LIMITED,
+                            "this server takes at most %llu requests per second "
+                            "(--max-request-rate); try again after %llu s",
+                            (unsigned long long)rate_get(rate), (unsigned long long)c->retry_after);
+}
+
 static int find_caller_and_run(struct api_call *c)
 {
     c->epoch = grants_epoch(c->app->grants);
     int result = find_caller(c);
 
+    result = result == API_DONE ? count_request(c) : result;
     return result == API_DONE ? run_handler(c) : result;
 }
 
@@ -326,6 +346,7 @@ static void ready(struct exchange *x)
     struct api_call *c = x->guest;
     bool known = c->caller.proof == CALLER_NOBODY || c->caller.agent_id[0] != '\0';
 
+    c->now_ms = loop_wall_ms(x->worker->loop); /* the body may have been long in coming */
     if (x->body.len > 0) {
         c->body = (struct slice){x->body.block->data, x->body.len};
     }
@@ -436,10 +457,18 @@ static void serve(struct api_call *c)
         api_answer_now(x);
         return;
     }
+    bool somebody = c->route->guard == ROUTE_SANDBOX || c->caller.agent_id[0] != '\0';
+
+    if (somebody && count_request(c) != API_DONE) {
+        c->result = API_FAILED;
+        api_answer_now(x);
+        return;
+    }
     if (!has_body(x->method)) {
         ready(x);
         return;
     }
+    x->unrated = !somebody;
     int code = body_limit(&x->body, body_max);
 
     if (code != 0) {
@@ -456,10 +485,6 @@ void api_begin(struct exchange *x, struct slice path, struct slice query)
 
     if (c == NULL) {
         session_drop(x->session);
-        return;
-    }
-    if (exchange_over_rate(x)) {
-        free(c);
         return;
     }
     struct route_match match = route_find(x->method, path, c->path);

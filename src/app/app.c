@@ -188,7 +188,7 @@ static bool on_takes(void *context, struct slice path)
 }
 
 /* The code for a status that the server answers by itself. */
-static enum api_code code_of_status(int status)
+static enum api_code code_of_status(int status, bool stopping)
 {
     switch (status) {
     case 408:
@@ -200,7 +200,7 @@ static enum api_code code_of_status(int status)
     case 429:
         return API_RATE_LIMITED;
     case 503:
-        return API_BUSY;
+        return stopping ? API_DRAINING : API_BUSY;
     case 507:
         return API_STORAGE_FULL;
     default:
@@ -208,11 +208,12 @@ static enum api_code code_of_status(int status)
     }
 }
 
-static void on_problem(struct buf *out, int status, struct slice detail)
+static void on_problem(struct buf *out, int status, bool stopping, struct slice detail)
 {
     struct api_error error;
 
-    (void)api_error_set(&error, code_of_status(status), "%.*s", (int)detail.len, detail.ptr);
+    (void)api_error_set(&error, code_of_status(status, stopping), "%.*s", (int)detail.len,
+                        detail.ptr);
     api_error_format(out, &error);
     buf_append_char(out, '\n');
 }

@@ -42,8 +42,8 @@ struct mount {
     void (*leave)(struct exchange *x);
 
     /* Composes the document of an error that the server answers in the mount's stead, such as 408
-     * for a body. Failure sticks to the buffer. */
-    void (*format_problem)(struct buf *out, int status, struct slice detail);
+     * for a body; `stopping`: while it is about to end. Failure sticks to the buffer. */
+    void (*format_problem)(struct buf *out, int status, bool stopping, struct slice detail);
 };
 
 #endif

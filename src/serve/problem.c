@@ -62,21 +62,29 @@ void problem_begin(struct exchange *x, int status)
                                             : SLICE("application/problem+json"));
 }
 
+static void format(struct buf *out, const struct exchange *x, int status, struct slice detail)
+{
+    if (is_guest(x)) {
+        x->mount->format_problem(out, status, x->worker->draining, detail);
+    } else if (x->control) {
+        problem_format_control(out, status, detail);
+    } else {
+        problem_format(out, status, detail);
+    }
+}
+
 /* The document, in the caller's memory. */
 static struct slice compose(char memory[static DOCUMENT_BYTES_MAX], const struct exchange *x,
                             int status, struct slice detail)
 {
-    void (*format)(struct buf *, int, struct slice) = is_guest(x)  ? x->mount->format_problem
-                                                      : x->control ? problem_format_control
-                                                                   : problem_format;
     struct buf document;
 
     buf_init_fixed(&document, memory, DOCUMENT_BYTES_MAX);
-    format(&document, status, detail);
+    format(&document, x, status, detail);
     if (document.failed) {
         /* A sentence that does not fit is replaced by the plain one. */
         buf_init_fixed(&document, memory, DOCUMENT_BYTES_MAX);
-        format(&document, status, slice_of(http_status_reason(status)));
+        format(&document, x, status, slice_of(http_status_reason(status)));
     }
     return buf_slice(&document);
 }

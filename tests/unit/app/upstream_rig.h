@@ -112,9 +112,10 @@ static inline void rig_leave(struct exchange *x)
     (void)x;
 }
 
-static inline void rig_problem(struct buf *out, int status, struct slice detail)
+static inline void rig_problem(struct buf *out, int status, bool stopping, struct slice detail)
 {
     (void)status;
+    (void)stopping;
     buf_append(out, detail);
 }
 
