@@ -2,7 +2,8 @@
  * or none, moves the thread's status, and is counted as spend.
  *
  * A batch that moves the status is kept in the outbox in the same transaction as the move, and then
- * appended: status and log cannot come to differ. Any other batch is appended at once. */
+ * appended: status and log cannot come to differ. Any other batch is appended at once. What is in
+ * the log already moves nothing: a batch that is repeated, perhaps late, has had its effect. */
 #include "app/handlers.h"
 
 #include "app/app.h"
@@ -87,9 +88,12 @@ struct writing {
     struct slice thread_id;
     struct draft *drafts;
     struct post_entry *entries;
+    size_t *places; /* of each entry in the body */
     size_t count;
     size_t repeated; /* within the batch itself: left out */
-    bool moves;      /* the status */
+    bool batch;      /* the body is an array */
+    bool signals;    /* there are entries that may move the status */
+    bool moves;      /* there are entries that do */
     enum thread_status status;
 };
 
@@ -129,26 +133,20 @@ static bool is_repeated(const struct writing *w, struct slice id)
     return false;
 }
 
-/* What an entry does to the status. */
-static int follow_status(struct api_call *c, struct writing *w, const struct draft *draft)
+/* What is wrong is told with its place in the body. */
+static int fail_at(struct api_call *c, const struct writing *w, size_t index)
 {
-    enum thread_status next = w->status;
-
-    if (!payload_status(draft->payload, draft->type, &next)) {
-        return API_DONE;
-    }
-    if (!status_may_move(w->status, next)) {
-        (void)api_refuse(c, API_ILLEGAL_STATUS, "a thread cannot go from %s to %s",
-                         status_text(w->status), status_text(next));
-        return api_error_set_field(&c->error, "payload.status");
-    }
-    w->moves = true;
-    w->status = next;
-    return API_DONE;
+    return w->batch ? api_error_prefix(&c->error, "[%zu].", index) : API_FAILED;
 }
 
-static int take_entry(struct api_call *c, struct writing *w, struct slice value)
+static bool moves_status(const struct draft *draft, enum thread_status *ret_next)
 {
+    return payload_status(draft->payload, draft->type, ret_next);
+}
+
+static int take_entry(struct api_call *c, struct writing *w, struct slice value, size_t index)
+{
+    enum thread_status next;
     struct authorship_question who = {
         .caller = CALLER_SANDBOX, .agent_id = c->sandbox.agent_id, .token_types = c->sandbox.types};
     struct draft *draft = &w->drafts[w->count];
@@ -161,8 +159,9 @@ static int take_entry(struct api_call *c, struct writing *w, struct slice value)
         w->repeated++;
         return API_DONE;
     }
-    w->count++;
-    return follow_status(c, w, draft);
+    w->places[w->count++] = index;
+    w->signals = moves_status(draft, &next) || w->signals;
+    return API_DONE;
 }
 
 static int count_entries(struct api_call *c, struct slice body, size_t *ret_count)
@@ -196,25 +195,68 @@ static int read_entries(struct api_call *c, struct writing *w)
     if (json_text_read(c->body, &body, &msg) != 0) {
         return api_refuse(c, API_MALFORMED_JSON, "the body must be JSON: %s", msg.text);
     }
-    bool batch = json_kind(body) == JSON_ARRAY;
-
-    if (batch && count_entries(c, body, &count) != API_DONE) {
+    w->batch = json_kind(body) == JSON_ARRAY;
+    if (w->batch && count_entries(c, body, &count) != API_DONE) {
         return API_FAILED;
     }
     w->drafts = arena_try_alloc(&c->memory, count * sizeof(*w->drafts));
     w->entries = arena_try_alloc(&c->memory, count * sizeof(*w->entries));
-    if (w->drafts == NULL || w->entries == NULL) {
+    w->places = arena_try_alloc(&c->memory, count * sizeof(*w->places));
+    if (w->drafts == NULL || w->entries == NULL || w->places == NULL) {
         return api_refuse(c, API_BUSY, "the server has no memory for this just now");
     }
-    if (!batch) {
-        return take_entry(c, w, body);
+    if (!w->batch) {
+        return take_entry(c, w, body, 0);
     }
     json_walk_begin(&walk, body);
     while (json_walk_element(&walk, &value)) {
-        if (take_entry(c, w, value) != API_DONE) {
-            return api_error_prefix(&c->error, "[%zu].", index);
+        if (take_entry(c, w, value, index) != API_DONE) {
+            return fail_at(c, w, index);
         }
         index++;
+    }
+    return API_DONE;
+}
+
+/* Whether the entry is in the log, which is told in its `duplicate`. */
+static int look_up(struct api_call *c, const struct writing *w, struct post_entry *entry)
+{
+    struct slice json;
+    struct arena memory;
+
+    if (entry->fresh) {
+        return API_DONE;
+    }
+    arena_init(&memory, 2 * API_BATCH_BYTES_MAX);
+    int code = poster_find(c->app->poster, w->thread_id, entry->id, &memory, &json, &c->error);
+
+    arena_finish(&memory);
+    entry->duplicate = code == 0;
+    return code == 0 || c->error.code == API_NOT_FOUND ? API_DONE : API_FAILED;
+}
+
+/* Follows the status through the entries that are new. What is owed to the log is written first:
+ * else it would seem new again. */
+static int follow_status(struct api_call *c, struct writing *w)
+{
+    (void)outbox_run(c->app->outbox, w->thread_id); /* what fails is told by the look */
+    for (size_t i = 0; i < w->count; i++) {
+        enum thread_status next = w->status;
+
+        if (look_up(c, w, &w->entries[i]) != API_DONE) {
+            return API_FAILED;
+        }
+        if (w->entries[i].duplicate || !moves_status(&w->drafts[i], &next)) {
+            continue;
+        }
+        if (!status_may_move(w->status, next)) {
+            (void)api_refuse(c, API_ILLEGAL_STATUS, "a thread cannot go from %s to %s",
+                             status_text(w->status), status_text(next));
+            (void)api_error_set_field(&c->error, "payload.status");
+            return fail_at(c, w, w->places[i]);
+        }
+        w->moves = true;
+        w->status = next;
     }
     return API_DONE;
 }
@@ -261,10 +303,11 @@ static int append(struct api_call *c, struct writing *w)
     return answer_written(c, w, post.stored, post.next_offset);
 }
 
-/* All entries as one JSON array, which the outbox appends as one. */
+/* All new entries as one JSON array, which the outbox appends as one. */
 static int join(struct api_call *c, const struct writing *w, struct slice *ret_array)
 {
     size_t size = 3;
+    bool first = true;
 
     for (size_t i = 0; i < w->count; i++) {
         size += w->entries[i].json.len + 1;
@@ -277,8 +320,11 @@ static int join(struct api_call *c, const struct writing *w, struct slice *ret_a
     }
     buf_init_fixed(&out, memory, size);
     for (size_t i = 0; i < w->count; i++) {
-        buf_append_char(&out, i == 0 ? '[' : ',');
-        buf_append(&out, w->entries[i].json);
+        if (!w->entries[i].duplicate) {
+            buf_append_char(&out, first ? '[' : ',');
+            buf_append(&out, w->entries[i].json);
+            first = false;
+        }
     }
     buf_append_char(&out, ']');
     *ret_array = buf_slice(&out);
@@ -288,12 +334,17 @@ static int join(struct api_call *c, const struct writing *w, struct slice *ret_a
 /* Moves the status, and owes the batch to the stream, in one. */
 static int move_and_append(struct api_call *c, struct writing *w)
 {
-    struct outbox_item item = {
-        .kind = OUTBOX_APPEND, .thread_id = w->thread_id, .entry_id = w->entries[0].id};
+    struct outbox_item item = {.kind = OUTBOX_APPEND, .thread_id = w->thread_id};
+    size_t stored = 0;
     struct errmsg msg = {{0}};
 
     if (join(c, w, &item.entry) != API_DONE) {
         return API_FAILED;
+    }
+    for (size_t i = 0; i < w->count; i++) {
+        if (!w->entries[i].duplicate && stored++ == 0) {
+            item.entry_id = w->entries[i].id;
+        }
     }
     int code = store_thread_status_move(c->app->store, w->thread_id, c->access.status, w->status,
                                         &item, 1, &msg);
@@ -306,14 +357,15 @@ static int move_and_append(struct api_call *c, struct writing *w)
     }
     spend_record(c->app, slice_of(c->access.house_id), w->thread_id, w->entries, w->count);
     (void)outbox_run(c->app->outbox, w->thread_id); /* else it is tried again: it is kept */
-    return answer_written(c, w, w->count, "");
+    return answer_written(c, w, stored, "");
 }
 
 int sandbox_write(struct api_call *c)
 {
     struct writing w = {.count = 0};
 
-    if (open_thread(c, &w) != API_DONE || read_entries(c, &w) != API_DONE) {
+    if (open_thread(c, &w) != API_DONE || read_entries(c, &w) != API_DONE ||
+        (w.signals && follow_status(c, &w) != API_DONE)) {
         return API_FAILED;
     }
     return w.moves ? move_and_append(c, &w) : append(c, &w);
