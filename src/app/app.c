@@ -12,6 +12,7 @@
 #include "app/streams.h"
 #include "app/sweeper.h"
 #include "app/upstream.h"
+#include "app/waking.h"
 #include "serve/session.h"
 #include "thread/outbox.h"
 #include "thread/poster.h"
@@ -59,6 +60,7 @@ static int open_parts(struct app *app, struct errmsg *msg)
 
     code = code == 0 ? grants_create(&app->grants) : code;
     code = code == 0 ? attempts_create(&app->attempts) : code;
+    code = code == 0 ? wakings_create(&app->wakings) : code;
     code = code == 0 ? recency_open(&recency, &app->recency) : code;
     return code == 0 ? 0 : err_set(msg, code, "cannot start threads: %s", err_text(code));
 }
@@ -121,8 +123,10 @@ static void close_all(struct app *app)
 
     sweeper_stop(app->sweeper);
     upstream_close(app->upstream);
-    pool_destroy(app->pool); /* wakes of the director may still owe the outbox something */
+    /* Wakes may still owe the outbox something, which in turn needs the pool for what it posts. */
+    wakings_destroy(app->wakings);
     outbox_destroy(app->outbox);
+    pool_destroy(app->pool);
     poster_destroy(app->poster);
     stream_client_free(app->streams);
     if (recency_close(app->recency, &msg) != 0) {
@@ -133,6 +137,7 @@ static void close_all(struct app *app)
     store_close(app->store);
     app->sweeper = NULL;
     app->upstream = NULL;
+    app->wakings = NULL;
     app->outbox = NULL;
     app->pool = NULL;
     app->poster = NULL;

@@ -27,6 +27,7 @@ struct attempts;
 struct sweeper;
 struct thread_store;
 struct upstream;
+struct wakings;
 
 struct app_config {
     const char *data_dir;        /* app.db and keys/ stand in it */
@@ -54,6 +55,7 @@ struct app {
     struct stream_client *streams; /* by which all streams are written, see recency.h */
     struct poster *poster;         /* appends entries, once each */
     struct outbox *outbox;         /* what records still owe to streams */
+    struct wakings *wakings;       /* of the director */
     struct upstream *upstream;     /* reads of another server's streams; NULL: they are ours */
     struct sweeper *sweeper;       /* housekeeping of the records */
     struct uuid_source ids;

@@ -1,9 +1,11 @@
-/* The failure is kept in the outbox first, so that a crash does not lose it. */
+/* Those that wait are on a map by thread, so that there are never more than threads, however slow
+ * the director is. The failure is kept in the outbox first, so that a crash does not lose it. */
 #include "app/waking.h"
 
 #include "app/app.h"
-#include "base/limits.h"
 #include "base/json.h"
+#include "base/limits.h"
+#include "base/map.h"
 #include "thread/entry.h"
 #include "thread/outbox.h"
 
@@ -14,11 +16,49 @@
 #define MEMORY_BYTES_MAX (16ull * KIB)
 
 struct waking {
+    struct map_node node; /* on `waiting`, by thread; left when it runs */
     struct task task;
     struct app *app;
     char thread_id[STORE_ID_BYTES];
     char entry_id[ENTRY_ID_BYTES];
 };
+
+struct wakings {
+    pthread_mutex_t mutex; /* guards what follows, and the entry ids of those that wait */
+    pthread_cond_t still;  /* none is left */
+    struct map waiting;    /* struct waking */
+    size_t count;          /* of those that wait or run */
+};
+
+int wakings_create(struct wakings **ret_wakings)
+{
+    struct wakings *w = calloc(1, sizeof(*w));
+
+    if (w == NULL) {
+        return ERR_NOMEM;
+    }
+    (void)pthread_mutex_init(&w->mutex, NULL); /* neither fails on Linux */
+    (void)pthread_cond_init(&w->still, NULL);
+    map_init(&w->waiting);
+    *ret_wakings = w;
+    return 0;
+}
+
+void wakings_destroy(struct wakings *w)
+{
+    if (w == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&w->mutex);
+    while (w->count > 0) {
+        (void)pthread_cond_wait(&w->still, &w->mutex);
+    }
+    (void)pthread_mutex_unlock(&w->mutex);
+    map_finish(&w->waiting);
+    (void)pthread_cond_destroy(&w->still);
+    (void)pthread_mutex_destroy(&w->mutex);
+    free(w);
+}
 
 static int64_t wall_ms(void)
 {
@@ -77,36 +117,95 @@ static void tell(struct waking *w, const struct errmsg *why)
     arena_finish(&memory);
 }
 
+/* Nobody adds to it any more. */
+static void leave_waiting(struct wakings *all, struct waking *w)
+{
+    (void)pthread_mutex_lock(&all->mutex);
+    map_remove(&all->waiting, &w->node);
+    (void)pthread_mutex_unlock(&all->mutex);
+}
+
+static void end(struct wakings *all, struct waking *w)
+{
+    free(w);
+    (void)pthread_mutex_lock(&all->mutex);
+    if (--all->count == 0) {
+        (void)pthread_cond_broadcast(&all->still);
+    }
+    (void)pthread_mutex_unlock(&all->mutex);
+}
+
 static void wake(struct task *task)
 {
     struct waking *w = container_of(task, struct waking, task);
+    struct wakings *all = w->app->wakings;
     const struct director *director = &w->app->config.director;
     struct errmsg msg = {{0}};
 
+    leave_waiting(all, w);
     if (director->wake(director->context, slice_of(w->thread_id), slice_of(w->entry_id), &msg) !=
         0) {
         tell(w, &msg);
     }
-    (void)atomic_fetch_sub(&w->app->pool_calls, 1);
-    free(w);
+    end(all, w);
+}
+
+/* The one that waits for that thread, or NULL. Under the lock. */
+static struct waking *find(const struct wakings *all, struct slice thread_id, uint64_t hash)
+{
+    struct map_node *node = map_find(&all->waiting, hash);
+
+    while (node != NULL &&
+           !slice_equal(slice_of(container_of(node, struct waking, node)->thread_id), thread_id)) {
+        node = map_find_next(node);
+    }
+    return node == NULL ? NULL : container_of(node, struct waking, node);
+}
+
+static void take(char *out, size_t size, struct slice text)
+{
+    (void)snprintf(out, size, "%.*s", (int)text.len, text.ptr);
+}
+
+/* Adds one that waits; NULL when there is no memory. Under the lock. */
+static struct waking *add(struct app *app, struct slice thread_id, uint64_t hash)
+{
+    struct waking *w = calloc(1, sizeof(*w));
+
+    if (w == NULL || map_insert(&app->wakings->waiting, &w->node, hash) != 0) {
+        free(w);
+        return NULL;
+    }
+    take(w->thread_id, sizeof(w->thread_id), thread_id);
+    w->app = app;
+    w->task.run = wake;
+    list_init(&w->task.link);
+    app->wakings->count++;
+    return w;
 }
 
 void waking_start(struct app *app, struct slice thread_id, struct slice entry_id)
 {
+    struct wakings *all = app->wakings;
+    uint64_t hash = slice_hash(thread_id, 0);
+
     if (app->config.director.wake == NULL) {
         return;
     }
-    struct waking *w = calloc(1, sizeof(*w));
+    (void)pthread_mutex_lock(&all->mutex);
+    struct waking *waits = find(all, thread_id, hash);
+    struct waking *added = waits == NULL ? add(app, thread_id, hash) : NULL;
+    struct waking *w = waits != NULL ? waits : added;
 
-    if (w == NULL) {
-        abort(); /* small allocations abort when memory is out */
+    if (w != NULL) {
+        take(w->entry_id, sizeof(w->entry_id), entry_id);
     }
-    (void)snprintf(w->thread_id, sizeof(w->thread_id), "%.*s", (int)thread_id.len, thread_id.ptr);
-    (void)snprintf(w->entry_id, sizeof(w->entry_id), "%.*s", (int)entry_id.len, entry_id.ptr);
-    w->app = app;
-    w->task.run = wake;
-    list_init(&w->task.link);
-    /* Posts are bounded, and so are wakes: one for each. */
-    (void)atomic_fetch_add(&app->pool_calls, 1);
-    pool_submit(app->pool, &w->task);
+    (void)pthread_mutex_unlock(&all->mutex);
+    if (added != NULL) {
+        pool_submit(app->pool, &added->task);
+    } else if (w == NULL) {
+        logger_line(app->config.logger, LOGGER_ERROR,
+                    "the director was not woken for thread %.*s: out of memory", (int)thread_id.len,
+                    thread_id.ptr);
+    }
 }

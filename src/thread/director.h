@@ -8,9 +8,10 @@
 
 struct director {
     void *context;
-    /* Something was posted. On a thread of the application; it may block for a little. An error,
-     * with a sentence, is told to the thread as signal.thread_director.failed, and undoes nothing.
-     * NULL: nobody is woken. */
+    /* Something was posted, the newest of it with that id: what comes while a wake waits is told by
+     * that same wake. On a thread of the application; it may block for a little. An error, with a
+     * sentence, is told to the thread as signal.thread_director.failed, and undoes nothing. NULL:
+     * nobody is woken. */
     int (*wake)(void *context, struct slice thread_id, struct slice entry_id, struct errmsg *msg);
 };
 

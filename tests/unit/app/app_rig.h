@@ -1,0 +1,282 @@
+/* An application that serves: threads, API and streams in this process, on a port of its own. */
+#ifndef ARBE_TESTS_UNIT_APP_APP_RIG_H
+#define ARBE_TESTS_UNIT_APP_APP_RIG_H
+
+#include <arpa/inet.h>
+#include <ftw.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "app/app.h"
+#include "serve/server.h"
+#include "unit/base/unit.h"
+
+#define APP_RIG_SEGMENT (4 * MIB)
+#define APP_RIG_ANSWER  (256 * KIB)
+
+struct app_rig {
+    char dir[64];
+    struct logger logger;
+    struct app *app;
+    struct serve_config config;
+    struct director director; /* set before app_rig_open */
+    unsigned thread_count;    /* likewise; 0: as usual */
+    char key[128];            /* the first owner's */
+    char house_id[40];        /* likewise, with its primary thread */
+    char thread_id[40];
+    int port;
+    pthread_t thread;
+    FILE *ready;
+    int code; /* that server_run ended with */
+};
+
+/* An answer to a request. */
+struct app_answer {
+    int status;
+    size_t len;
+    char *body; /* in `text`, NUL-terminated */
+    char text[APP_RIG_ANSWER];
+};
+
+static inline bool app_rig_told(void *context, const char *owner, const char *house,
+                                const char *key)
+{
+    struct app_rig *rig = context;
+
+    (void)owner;
+    (void)house;
+    (void)snprintf(rig->key, sizeof(rig->key), "%s", key);
+    return true;
+}
+
+static inline void *app_rig_run(void *context)
+{
+    struct app_rig *rig = context;
+    struct errmsg msg = {{0}};
+
+    rig->code = server_run(&rig->config, rig->ready, &msg);
+    if (rig->code != 0) {
+        (void)fprintf(stderr, "the server ended: %s\n", msg.text);
+    }
+    (void)fclose(rig->ready);
+    return NULL;
+}
+
+/* -------------------------------------------------------------------------------- requests */
+
+static inline int app_rig_connect(const struct app_rig *rig)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)rig->port),
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    return fd;
+}
+
+/* Sends a request with the owner's key, and does not wait. `more` are header lines. */
+static inline void app_rig_send(const struct app_rig *rig, int fd, const char *method,
+                                const char *path, const char *more, const char *body)
+{
+    char head[4096];
+    int len = snprintf(head, sizeof(head),
+                       "%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s"
+                       "Content-Length: %zu\r\n\r\n",
+                       method, path, rig->key, more, strlen(body));
+
+    assert_true(len > 0 && (size_t)len < sizeof(head));
+    assert_int_equal(send(fd, head, (size_t)len, MSG_NOSIGNAL), len);
+    if (body[0] != '\0') {
+        assert_int_equal(send(fd, body, strlen(body), MSG_NOSIGNAL), strlen(body));
+    }
+}
+
+/* Where the head ends, or NULL. */
+static inline char *app_rig_head_end(const struct app_answer *a)
+{
+    return strstr(a->text, "\r\n\r\n");
+}
+
+/* Whether the answer is there: by its length, or since none has a body. */
+static inline bool app_rig_whole(const struct app_answer *a)
+{
+    const char *end = app_rig_head_end(a);
+    const char *length = strstr(a->text, "Content-Length: ");
+
+    return end != NULL && (length == NULL || length > end ||
+                           a->len >= (size_t)(end + 4 - a->text) + strtoul(length + 16, NULL, 10));
+}
+
+/* Reads an answer that has a length or no body; false when the connection ends before. */
+static inline bool app_rig_receive(int fd, struct app_answer *a)
+{
+    a->len = 0;
+    a->text[0] = '\0';
+    while (!app_rig_whole(a)) {
+        ssize_t part = recv(fd, a->text + a->len, sizeof(a->text) - 1 - a->len, 0);
+
+        if (part <= 0) {
+            return false;
+        }
+        a->len += (size_t)part;
+        a->text[a->len] = '\0';
+    }
+    a->status = (int)strtol(a->text + strlen("HTTP/1.1 "), NULL, 10);
+    a->body = app_rig_head_end(a) + 4;
+    return true;
+}
+
+/* A request and its answer, on a connection of its own. */
+static inline int app_rig_ask(const struct app_rig *rig, const char *method, const char *path,
+                              const char *body, struct app_answer *a)
+{
+    int fd = app_rig_connect(rig);
+
+    app_rig_send(rig, fd, method, path, "", body);
+    assert_true(app_rig_receive(fd, a));
+    (void)close(fd);
+    return a->status;
+}
+
+/* The text of a member of a JSON answer, whose texts have no escapes. */
+static inline void app_rig_member(const char *json, const char *name, char *out, size_t size)
+{
+    char pattern[64];
+
+    (void)snprintf(pattern, sizeof(pattern), "\"%s\":\"", name);
+    const char *at = strstr(json, pattern);
+
+    if (at == NULL) {
+        fail_msg("no %s in %s", name, json);
+        return;
+    }
+    at += strlen(pattern);
+    (void)snprintf(out, size, "%.*s", (int)strcspn(at, "\""), at);
+}
+
+/* A path below the thread of the first house. */
+static inline const char *app_rig_path(const struct app_rig *rig, const char *below)
+{
+    static char path[256];
+
+    (void)snprintf(path, sizeof(path), "/api/threads/%s%s", rig->thread_id, below);
+    return path;
+}
+
+/* ---------------------------------------------------------------------------- start and end */
+
+static inline void app_rig_configure(struct app_rig *rig)
+{
+    const struct app_config config = {
+        .data_dir = rig->dir,
+        .public_url = "",
+        .logger = &rig->logger,
+        .tell_key = app_rig_told,
+        .tell_context = rig,
+        .director = rig->director,
+        .thread_count = rig->thread_count,
+    };
+
+    rig->logger = (struct logger){.fd = STDERR_FILENO, .level = LOGGER_ERROR};
+    assert_int_equal(app_create(&config, &rig->app), 0);
+    rig->config = (struct serve_config){
+        .listen = "127.0.0.1:0",
+        .data_dir = rig->dir,
+        .durability = DURABILITY_OS,
+        .worker_count = 2,
+        .public_url = "",
+        .cors_origin = "*",
+        .long_poll_timeout_ms = 60000,
+        .sse_lifetime_ms = 60000,
+        .sse_heartbeat_ms = 60000,
+        .checkpoint_interval_ms = 60000,
+        .checkpoint_bytes = APP_RIG_SEGMENT,
+        .wal_segment_bytes = APP_RIG_SEGMENT,
+        .body_bytes_max = MIB,
+        .read_page_bytes = 64 * KIB,
+        .mount = app_mount(rig->app),
+        .logger = rig->logger,
+        .tunables = {.connection_count_max = 1024},
+    };
+}
+
+/* The first house and its primary thread. */
+static inline void app_rig_find_house(struct app_rig *rig)
+{
+    struct app_answer *a = calloc(1, sizeof(*a));
+
+    assert_non_null(a);
+    assert_int_equal(app_rig_ask(rig, "GET", "/api/houses", "", a), 200);
+    app_rig_member(a->body, "id", rig->house_id, sizeof(rig->house_id));
+    app_rig_member(a->body, "primaryThreadId", rig->thread_id, sizeof(rig->thread_id));
+    free(a);
+}
+
+static inline void app_rig_open(struct app_rig *rig)
+{
+    char line[256];
+    int ready[2];
+    sigset_t set;
+
+    /* The server's thread alone takes the signal that ends it. */
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    (void)snprintf(rig->dir, sizeof(rig->dir), "/tmp/arbe-app-XXXXXX");
+    assert_non_null(mkdtemp(rig->dir));
+    app_rig_configure(rig);
+    assert_int_equal(pipe(ready), 0);
+    rig->ready = fdopen(ready[1], "w");
+    FILE *in = fdopen(ready[0], "r");
+
+    assert_true(rig->ready != NULL && in != NULL);
+    assert_int_equal(pthread_create(&rig->thread, NULL, app_rig_run, rig), 0);
+    while (rig->port == 0 && fgets(line, sizeof(line), in) != NULL) {
+        const char *url = strstr(line, "listening on http://127.0.0.1:");
+
+        rig->port = url == NULL ? 0 : (int)strtol(url + 30, NULL, 10);
+    }
+    assert_true(rig->port > 0);
+    (void)fclose(in);
+    app_rig_find_house(rig);
+}
+
+static inline int app_rig_remove(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    (void)st;
+    (void)kind;
+    (void)ftw;
+    return remove(path);
+}
+
+/* Asks the server to end, and does not wait. */
+static inline void app_rig_stop(struct app_rig *rig)
+{
+    assert_int_equal(pthread_kill(rig->thread, SIGTERM), 0);
+}
+
+/* Waits until it has ended. */
+static inline void app_rig_join(struct app_rig *rig)
+{
+    assert_int_equal(pthread_join(rig->thread, NULL), 0);
+    assert_int_equal(rig->code, 0);
+    app_destroy(rig->app);
+    rig->app = NULL;
+    assert_int_equal(nftw(rig->dir, app_rig_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+static inline void app_rig_close(struct app_rig *rig)
+{
+    app_rig_stop(rig);
+    app_rig_join(rig);
+}
+
+#endif
