@@ -326,8 +326,9 @@ void api_look_again(struct api_call *c)
     api_run_on_pool(c, find_caller_and_run);
 }
 
-/* Runs what is to be run on the worker. What is pending may have ended already, on another thread;
- * but that comes to this one in a later turn only, when the exchange is parked. */
+/* Runs what is to be run on the worker. What is pending may have ended already, on another thread,
+ * and have its result; but that comes to this one in a later turn only, when the exchange is
+ * parked. */
 static void run_here(struct api_call *c)
 {
     int result = c->route->run(c);
@@ -344,7 +345,9 @@ static void run_here(struct api_call *c)
 static void ready(struct exchange *x)
 {
     struct api_call *c = x->guest;
-    bool known = c->caller.proof == CALLER_NOBODY || c->caller.agent_id[0] != '\0';
+    /* A body takes its time: what was known when the head came may be wrong by now. */
+    bool known = c->caller.proof == CALLER_NOBODY ||
+                 (c->caller.agent_id[0] != '\0' && c->epoch == grants_epoch(c->app->grants));
 
     c->now_ms = loop_wall_ms(x->worker->loop); /* the body may have been long in coming */
     if (x->body.len > 0) {

@@ -38,7 +38,7 @@ struct api_call {
     struct thread_access access;  /* of routes about a thread, once may.h has looked */
     uint64_t epoch;               /* of grants, before who asks was looked at */
     uint64_t peer;                /* see attempts_address */
-    int64_t now_ms;               /* wall clock when the call began */
+    int64_t now_ms;               /* wall clock when the request was there, whole */
     struct arena memory;          /* until the answer is out */
     int status;                   /* of the answer */
     struct buf answer;            /* its JSON document */

@@ -81,6 +81,7 @@ static void start(struct api_call *c)
 /* On the worker: an entry whose id nobody else can have goes straight into the log of this process,
  * and neither queue nor other thread stands in between. */
 static void appended(struct exchange *x);
+static void left(struct exchange *x);
 
 static void append_here(struct api_call *c)
 {
@@ -96,18 +97,38 @@ static void append_here(struct api_call *c)
         .append = {.content_type = SLICE("application/json"), .body = p->entry.json},
     };
     x->finish = appended;
+    x->ended = left;
     exchange_run(x);
 }
 
-/* It was appended: recency rides along, as with every client that writes threads (recency.h). */
+/* What follows from an append: recency rides along, as with every client that writes threads
+ * (recency.h). */
+static void follow_up(struct api_call *c)
+{
+    const struct posting *p = c->work;
+    char offset[OFFSET_TOKEN_BYTES + 1] = "";
+
+    offset_format(offset, c->x->op.result.next);
+    recency_note(c->app->recency, c->params[0], c->now_ms, offset);
+    waking_start(c->app, c->params[0], p->draft.id);
+}
+
+/* The client went while the append was under way: what was stored is as good as any other. */
+static void left(struct exchange *x)
+{
+    if (x->op.result.code == 0) {
+        follow_up(x->guest);
+    }
+}
+
 static void appended(struct exchange *x)
 {
     const struct stream_result *result = &x->op.result;
     struct api_call *c = x->guest;
     const struct posting *p = c->work;
-    char offset[OFFSET_TOKEN_BYTES + 1] = "";
 
     x->finish = api_answer_now;
+    x->ended = NULL;
     if (result->code == ERR_NOTFOUND) {
         exchange_park(x);
         api_run_on_pool(c, make_stream_and_start);
@@ -118,9 +139,7 @@ static void appended(struct exchange *x)
         api_answer_now(x);
         return;
     }
-    offset_format(offset, result->next);
-    recency_note(c->app->recency, c->params[0], c->now_ms, offset);
-    waking_start(c->app, c->params[0], p->draft.id);
+    follow_up(c);
     c->result = answer_entry(c, p->entry.json, 201);
     api_answer_now(x);
 }
