@@ -2,6 +2,7 @@
 #include "app/handlers.h"
 
 #include "app/app.h"
+#include "app/grants.h"
 #include "app/may.h"
 #include "app/paging.h"
 #include "app/record_json.h"
@@ -90,7 +91,7 @@ int member_put(struct api_call *c)
         return fail(c, code, &msg);
     }
     if (before == ROLE_OWNER) {
-        app_revoke(c->app, &(struct revocation){.agent_id = agent.id, .house_id = house.id});
+        grants_forget(c->app->grants); /* what it reads, members may read too */
     }
     (void)outbox_run(c->app->outbox, house.primary_thread_id); /* else it is tried again */
     json_put_member(&c->answer, &member);

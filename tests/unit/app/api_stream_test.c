@@ -66,46 +66,34 @@ static void read_and_revoke(struct app_rig *rig, int fd, const char *live)
     loop_post(hold.x->worker->loop, &hold.task); /* behind the revocation */
 }
 
-/* A long-poll whose right went during its first look does not begin to wait. */
-static void a_long_poll_ends(void **state)
+/* Whose right went during the first look does not begin to wait, nor to follow. */
+static void ends(const char *live)
 {
     struct app_rig rig = {.port = 0};
     struct app_answer *a = calloc(1, sizeof(*a));
 
-    (void)state;
     assert_non_null(a);
     app_rig_open(&rig);
     int fd = app_rig_connect(&rig);
 
-    read_and_revoke(&rig, fd, "long-poll");
+    read_and_revoke(&rig, fd, live);
     assert_true(app_rig_receive(fd, a));
-    assert_int_equal(a->status, 204);
+    assert_int_equal(a->status, 403);
     (void)close(fd);
     app_rig_close(&rig);
     free(a);
 }
 
-/* Nor does a stream of events, which ends cleanly. */
+static void a_long_poll_ends(void **state)
+{
+    (void)state;
+    ends("long-poll");
+}
+
 static void an_sse_stream_ends(void **state)
 {
-    struct app_rig rig = {.port = 0};
-    char text[4096];
-    size_t len = 0;
-
     (void)state;
-    app_rig_open(&rig);
-    int fd = app_rig_connect(&rig);
-
-    read_and_revoke(&rig, fd, "sse");
-    for (ssize_t part = 1; part > 0; len += (size_t)part) {
-        part = recv(fd, text + len, sizeof(text) - 1 - len, 0);
-        assert_true(part >= 0);
-    }
-    text[len] = '\0';
-    assert_non_null(strstr(text, "HTTP/1.1 200"));
-    assert_string_equal(text + len - 5, "0\r\n\r\n");
-    (void)close(fd);
-    app_rig_close(&rig);
+    ends("sse");
 }
 
 int main(void)
