@@ -47,7 +47,8 @@ int recency_stream_client_new(struct recency *r, struct transport *transport,
 
 /* Moves threads forward whose streams go beyond what the records know: after a crash, before
  * anything is appended. Costs one listing where the server offers one, a HEAD per thread else, and
- * a read where there is a difference, of what lies behind the known offset. Blocks. ERR_* of the
+ * a read where there is a difference, of what lies behind the known offset. A thread that has no
+ * stream gets one. Blocks. ERR_* of the
  * store, ERR_NOMEM, or ERR_IO when streams could not be read, with a sentence: threads that were
  * read by then are moved. */
 int recency_reconcile(struct recency *r, struct stream_client *client, struct errmsg *msg) MUST_USE;

@@ -1,6 +1,7 @@
 /* What the records know is put beside where the streams end: first all threads, then one listing of
  * streams, or HEADs of each thread, many at once, where the server lists none, then a read of each
- * stream that goes further. Rows are written in batches, so that a long way is not gone twice. */
+ * stream that goes further, and a new stream for each thread that has none. Rows are written in
+ * batches, so that a long way is not gone twice. */
 #include "thread/recency.h"
 
 #include <pthread.h>
@@ -18,7 +19,8 @@ struct known {
     char thread_id[STORE_ID_BYTES];
     char offset[STREAM_OFFSET_BYTES]; /* empty: none was written */
     int64_t ts;
-    bool behind;                 /* its stream goes further */
+    bool has_stream;
+    bool behind;                 /* it goes further */
     struct reconcile *reconcile; /* while its stream is asked for */
 };
 
@@ -83,18 +85,20 @@ static int look_at_listed(void *context, const char *name, const struct stream_i
     struct slice thread_id;
     struct known *k = thread_stream_parse(slice_of(name), &thread_id) ? find(c, thread_id) : NULL;
     if (k) {
+        k->has_stream = true;
         k->behind = strcmp(info->next_offset, k->offset) > 0;
     }
     return 0;
 }
 
-/* On the client's thread. A thread without a stream is one whose creation the outbox still owes. */
+/* On the client's thread. A stream that is only there for its forks cannot be made anew. */
 static void on_head(void *context, int code, const struct stream_info *info,
                     const struct stream_error *error)
 {
     struct known *k = context;
     struct reconcile *c = k->reconcile;
     (void)pthread_mutex_lock(&c->lock);
+    k->has_stream = code != STREAM_ERROR_NOT_FOUND;
     if (code == STREAM_OK) {
         k->behind = strcmp(info->next_offset, k->offset) > 0;
     } else if (code != STREAM_ERROR_NOT_FOUND && code != STREAM_ERROR_GONE) {
@@ -209,6 +213,20 @@ static void catch_up(struct reconcile *c, struct known *k)
     }
 }
 
+/* The outbox still owes its creation, or it was deleted after the records were copied for a backup:
+ * the thread lives, and can be read and written to. */
+static void make_stream(struct reconcile *c, const struct known *k)
+{
+    const struct stream_create_options options = {.content_type = "application/json"};
+    struct stream_error error;
+    char name[THREAD_STREAM_BYTES];
+    thread_stream_name(slice_of(k->thread_id), name);
+    int code = stream_client_create(c->client, name, &options, NULL, &error);
+    if (code != STREAM_OK && code != STREAM_ERROR_GONE) {
+        fail(c, &error);
+    }
+}
+
 static void reconcile(struct reconcile *c)
 {
     struct stream_error error;
@@ -222,6 +240,8 @@ static void reconcile(struct reconcile *c)
     while (c->code == 0 && (node = map_next(&c->threads, node))) {
         if (known_of(node)->behind) {
             catch_up(c, known_of(node));
+        } else if (!known_of(node)->has_stream) {
+            make_stream(c, known_of(node));
         }
     }
     write_rows(c);

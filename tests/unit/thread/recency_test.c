@@ -211,7 +211,8 @@ static void crash(struct posting *g)
 }
 
 /* Threads that moved on before a crash are right after the reconciliation, which reads no more than
- * what is new, tells of each entry of it, and has nothing to do the next time. */
+ * what is new, tells of each entry of it, and has nothing to do the next time. One that lost its
+ * stream has one again. */
 static void check_reconcile(struct posting *g)
 {
     posting_add_thread(g, "t");
@@ -232,6 +233,7 @@ static void check_reconcile(struct posting *g)
     assert_int_equal(posting_ts(g, "quiet"), 700);
     FINE(recency_reconcile(g->recency, g->client, msg));
     assert_int_equal(g->seen, 2);
+    append(g, "streamless", ENTRY("a", "800"));
 }
 
 static void crashes_are_made_up_for(void **state)
