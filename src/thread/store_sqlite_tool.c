@@ -223,17 +223,18 @@ static bool is_finding(int code)
 
 /* An error's sentence begins with the name that findings have anyway: "app.db: ...", or "app.db
  * was ...". */
-static void tell_error(struct verification *v, const struct errmsg *msg)
+static void tell_error(struct verification *v, int code, const struct errmsg *msg)
 {
     static const char name[] = STORE_FILE;
-    char text[sizeof(msg->text) + 2];
+    char text[sizeof(msg->text) + 64];
     const char *rest = msg->text + sizeof(name) - 1;
     bool named = strncmp(msg->text, name, sizeof(name) - 1) == 0;
     bool colon = named && strncmp(rest, ": ", 2) == 0;
-    (void)snprintf(text, sizeof(text), "%s%s", named && !colon ? "it" : "",
+    (void)snprintf(text, sizeof(text), "%s%s%s", named && !colon ? "it" : "",
                    !named  ? msg->text
                    : colon ? rest + 2
-                           : rest);
+                           : rest,
+                   code == ERR_CORRUPT ? ": it cannot be read any further" : "");
     v->found(v->context, text);
 }
 
@@ -262,7 +263,7 @@ int store_check(const struct store_tool *tool, void (*found)(void *context, cons
         look_end(&look);
     }
     if (is_finding(code)) {
-        tell_error(&v, &why);
+        tell_error(&v, code, &why);
         code = 0;
     }
     return code ? err_set(msg, code, "%s", why.text) : 0;
