@@ -257,19 +257,27 @@ static void answer_method(struct exchange *x)
     problem_answer(x, 405, SLICE("a stream knows GET, HEAD, PUT, POST, DELETE and OPTIONS"));
 }
 
-int exchange_check_reserved(const struct exchange *x, struct slice name, struct errmsg *msg)
+struct slice exchange_reserved(const struct exchange *x)
 {
     const struct server *server = x->worker->server;
     const struct mount *mount = server->config->mount;
 
-    if (mount == NULL || mount->reserved.len == 0 || server_tunables(server)->secret.len > 0 ||
-        x->mount != NULL || !slice_starts_with(name, mount->reserved)) {
+    return mount == NULL || server_tunables(server)->secret.len > 0 || x->mount != NULL
+               ? (struct slice){NULL, 0}
+               : mount->reserved;
+}
+
+int exchange_check_reserved(const struct exchange *x, struct slice name, struct errmsg *msg)
+{
+    struct slice reserved = exchange_reserved(x);
+
+    if (reserved.len == 0 || !slice_starts_with(name, reserved)) {
         return 0;
     }
     return err_set(msg, ERR_PERM,
                    "names that begin with %.*s are the threads' own: they are read and written "
                    "through /api, or with the secret of a server that has one (--secret-file)",
-                   (int)mount->reserved.len, mount->reserved.ptr);
+                   (int)reserved.len, reserved.ptr);
 }
 
 /* A request for a stream: everything below the root. */

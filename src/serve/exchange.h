@@ -111,6 +111,10 @@ void exchange_run(struct exchange *x);
  * every request that had the right to ask. */
 bool exchange_over_rate(struct exchange *x) MUST_USE;
 
+/* How names begin that this request may neither read nor write, since they are kept for the mount;
+ * empty: none. Lives as long as the server. */
+struct slice exchange_reserved(const struct exchange *x);
+
 /* Whether `name` is kept for the mount, and this server has no secret that would let others in:
  * then `msg` says so, ERR_PERM. */
 int exchange_check_reserved(const struct exchange *x, struct slice name,

@@ -115,6 +115,14 @@ static bool has_token(enum subscription_verb verb)
            verb == SUBSCRIPTION_RELEASE;
 }
 
+/* Whether wake events were to go where this caller may not write. */
+static bool writes_reserved(const struct subscription_op *op)
+{
+    const struct subscription_definition *def = &op->request->spec.def;
+    return op->verb == SUBSCRIPTION_PUT && op->reserved.len > 0 &&
+           def->type == SUBSCRIPTION_PULL_WAKE && slice_starts_with(def->target, op->reserved);
+}
+
 /* Reads the request. False: it is answered. */
 static bool read_request(struct subscription_op *op)
 {
@@ -135,6 +143,11 @@ static bool read_request(struct subscription_op *op)
         ops_refuse(op, SUBSCRIPTION_ERROR_INVALID_REQUEST, "%s", msg.text);
     } else if (code < 0) {
         ops_fail(op, code);
+    } else if (writes_reserved(op)) {
+        ops_refuse(op, SUBSCRIPTION_ERROR_INVALID_REQUEST,
+                   "wake_stream must not begin with %.*s: such names are the threads' own",
+                   (int)op->reserved.len, op->reserved.ptr);
+        return false;
     }
     return code == 0;
 }

@@ -102,11 +102,12 @@ enum subscription_verb {
  * operation and all that it borrows must live until then; it always comes, in bounded time. */
 struct subscription_op {
     enum subscription_verb verb;
-    struct slice id;    /* decoded; empty or too long is answered here */
-    struct slice path;  /* unlink: what follows "streams/" in the URL, still escaped */
-    struct slice body;  /* raw JSON; empty is {}; over SUBSCRIPTION_BODY_BYTES_MAX is 413 */
-    struct slice token; /* what follows "Bearer "; ptr NULL: no Authorization, or an odd one */
-    task_post_fn post;  /* to where `done` runs */
+    struct slice id;       /* decoded; empty or too long is answered here */
+    struct slice path;     /* unlink: what follows "streams/" in the URL, still escaped */
+    struct slice body;     /* raw JSON; empty is {}; over SUBSCRIPTION_BODY_BYTES_MAX is 413 */
+    struct slice token;    /* what follows "Bearer "; ptr NULL: no Authorization, or an odd one */
+    struct slice reserved; /* wake events are not written to names that begin so; empty: none */
+    task_post_fn post;     /* to where `done` runs */
     void *post_context;
     void (*done)(struct subscription_op *op); /* never before subscription_start returns, if the
                                                  poster is the same thread's queue */
