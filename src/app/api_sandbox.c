@@ -291,10 +291,6 @@ static int append(struct api_call *c, struct writing *w)
         (void)outbox_run(c->app->outbox, w->thread_id); /* the stream may still be owed */
         result = poster_post(c->app->poster, &post);
     }
-    /* What may have been stored was spent, whatever becomes of the answer. */
-    if (result == 0 || post.error.code == API_OUTCOME_UNKNOWN) {
-        spend_record(c->app, slice_of(c->access.house_id), w->thread_id, w->entries, w->count);
-    }
     if (result != 0) {
         c->error = post.error;
         c->retry_after = post.retry_after_s;
@@ -355,7 +351,6 @@ static int move_and_append(struct api_call *c, struct writing *w)
     if (code != 0) {
         return api_fail(c, code, &msg, "thread");
     }
-    spend_record(c->app, slice_of(c->access.house_id), w->thread_id, w->entries, w->count);
     (void)outbox_run(c->app->outbox, w->thread_id); /* else it is tried again: it is kept */
     return answer_written(c, w, stored, "");
 }
@@ -368,5 +363,8 @@ int sandbox_write(struct api_call *c)
         (w.signals && follow_status(c, &w) != API_DONE)) {
         return API_FAILED;
     }
+    /* What these tell of was spent, whatever becomes of them; and a crash behind the append would
+     * leave nobody to record it. Each entry counts once. */
+    spend_record(c->app, slice_of(c->access.house_id), w.thread_id, w.entries, w.count);
     return w.moves ? move_and_append(c, &w) : append(c, &w);
 }
