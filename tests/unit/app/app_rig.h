@@ -24,6 +24,7 @@ struct app_rig {
     char dir[64];
     struct logger logger;
     struct app *app;
+    struct mount mount;
     struct serve_config config;
     struct director director; /* set before app_rig_open */
     unsigned thread_count;    /* likewise; 0: as usual */
@@ -35,6 +36,16 @@ struct app_rig {
     FILE *ready;
     int code; /* that server_run ended with */
 };
+
+/* What the test's thread and the server's have written is seen by the other, which neither a pipe
+ * nor a signal tells a sanitizer. */
+static pthread_mutex_t app_rig_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static inline void app_rig_meet(void)
+{
+    (void)pthread_mutex_lock(&app_rig_mutex);
+    (void)pthread_mutex_unlock(&app_rig_mutex);
+}
 
 /* An answer to a request. */
 struct app_answer {
@@ -52,7 +63,16 @@ static inline bool app_rig_told(void *context, const char *owner, const char *ho
     (void)owner;
     (void)house;
     (void)snprintf(rig->key, sizeof(rig->key), "%s", key);
+    app_rig_meet();
     return true;
+}
+
+static inline void app_rig_stopped(void *context)
+{
+    struct app *app = context;
+
+    app_rig_meet();
+    app_mount(app)->stop(app);
 }
 
 static inline void *app_rig_run(void *context)
@@ -189,6 +209,8 @@ static inline void app_rig_configure(struct app_rig *rig)
 
     rig->logger = (struct logger){.fd = STDERR_FILENO, .level = LOGGER_ERROR};
     assert_int_equal(app_create(&config, &rig->app), 0);
+    rig->mount = *app_mount(rig->app);
+    rig->mount.stop = app_rig_stopped;
     rig->config = (struct serve_config){
         .listen = "127.0.0.1:0",
         .data_dir = rig->dir,
@@ -204,7 +226,7 @@ static inline void app_rig_configure(struct app_rig *rig)
         .wal_segment_bytes = APP_RIG_SEGMENT,
         .body_bytes_max = MIB,
         .read_page_bytes = 64 * KIB,
-        .mount = app_mount(rig->app),
+        .mount = &rig->mount,
         .logger = rig->logger,
         .tunables = {.connection_count_max = 1024},
     };
@@ -248,6 +270,7 @@ static inline void app_rig_open(struct app_rig *rig)
     }
     assert_true(rig->port > 0);
     (void)fclose(in);
+    app_rig_meet();
     app_rig_find_house(rig);
 }
 
@@ -262,6 +285,7 @@ static inline int app_rig_remove(const char *path, const struct stat *st, int ki
 /* Asks the server to end, and does not wait. */
 static inline void app_rig_stop(struct app_rig *rig)
 {
+    app_rig_meet();
     assert_int_equal(pthread_kill(rig->thread, SIGTERM), 0);
 }
 

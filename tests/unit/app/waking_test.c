@@ -12,6 +12,7 @@ struct fake_director {
     sem_t woken;  /* posted at the begin of each wake */
     sem_t let_go; /* waited for in each wake, when it is slow */
     bool slow;
+    pthread_mutex_t mutex;          /* of what follows */
     char thread_id[STORE_ID_BYTES]; /* of the last */
     char entry_id[ENTRY_ID_BYTES];
 };
@@ -21,8 +22,10 @@ static int fake_wake(void *context, struct slice thread_id, struct slice entry_i
 {
     struct fake_director *d = context;
 
+    (void)pthread_mutex_lock(&d->mutex);
     (void)snprintf(d->thread_id, sizeof(d->thread_id), "%.*s", (int)thread_id.len, thread_id.ptr);
     (void)snprintf(d->entry_id, sizeof(d->entry_id), "%.*s", (int)entry_id.len, entry_id.ptr);
+    (void)pthread_mutex_unlock(&d->mutex);
     (void)atomic_fetch_add(&d->wakes, 1);
     (void)sem_post(&d->woken);
     if (d->slow) {
@@ -44,6 +47,7 @@ static int set_up(void **state)
     assert_non_null(t);
     (void)sem_init(&t->director.woken, 0, 0);
     (void)sem_init(&t->director.let_go, 0, 0);
+    (void)pthread_mutex_init(&t->director.mutex, NULL);
     t->rig.director = (struct director){.context = &t->director, .wake = fake_wake};
     *state = t;
     return 0;
