@@ -45,26 +45,47 @@ static int fail(struct api_call *c, int code, const struct errmsg *msg)
                                 : api_fail(c, code, msg, "agent among its members");
 }
 
-int member_put(struct api_call *c)
+static int read_role(struct api_call *c, enum member_role *ret_role)
 {
     struct input in;
+
+    input_begin(&in, c->body, false, &c->memory, &c->error);
+    struct slice text = input_text(&in, "role", &role_rules);
+
+    if (!in.failed && !role_parse(text, ret_role)) {
+        input_refuse(&in, "role", "must be owner or member");
+    }
+    return input_end(&in) == 0 ? API_DONE : API_FAILED;
+}
+
+/* Since when the agent is a member; one that is none yet, from now on. */
+static int find_added(struct api_call *c, struct slice house_id, struct slice agent_id,
+                      int64_t *ret_ms)
+{
+    struct member_record member = {.added_ms = c->now_ms};
+    struct errmsg msg = {{0}};
+    int code = store_member_get(c->app->store, house_id, agent_id, &c->memory, &member, &msg);
+
+    if (code != 0 && code != ERR_NOTFOUND) {
+        return api_fail(c, code, &msg, "house");
+    }
+    *ret_ms = member.added_ms;
+    return API_DONE;
+}
+
+int member_put(struct api_call *c)
+{
     struct house_record house;
     struct agent_record agent;
     struct signals signals = {.count = 0};
     enum member_role role = ROLE_NONE;
     enum member_role before = ROLE_NONE;
+    int64_t added_ms = 0;
     struct errmsg msg = {{0}};
 
-    if (may_house(c, c->params[0], ROLE_OWNER, &house) != API_DONE) {
-        return API_FAILED;
-    }
-    input_begin(&in, c->body, false, &c->memory, &c->error);
-    struct slice text = input_text(&in, "role", &role_rules);
-
-    if (!in.failed && !role_parse(text, &role)) {
-        input_refuse(&in, "role", "must be owner or member");
-    }
-    if (input_end(&in) != 0) {
+    if (may_house(c, c->params[0], ROLE_OWNER, &house) != API_DONE ||
+        read_role(c, &role) != API_DONE ||
+        find_added(c, house.id, c->params[1], &added_ms) != API_DONE) {
         return API_FAILED;
     }
     int code = store_agent_get(c->app->store, c->params[1], &c->memory, &agent, &msg);
@@ -94,6 +115,7 @@ int member_put(struct api_call *c)
         grants_forget(c->app->grants); /* what it reads, members may read too */
     }
     (void)outbox_run(c->app->outbox, house.primary_thread_id); /* else it is tried again */
+    member.added_ms = before == ROLE_NONE ? c->now_ms : added_ms;
     json_put_member(&c->answer, &member);
     return api_answer(c, before == ROLE_NONE ? 201 : 200);
 }

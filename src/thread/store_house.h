@@ -91,6 +91,11 @@ int store_member_list(struct thread_store *s, struct slice house_id, const struc
 int store_member_role(struct thread_store *s, struct slice house_id, struct slice agent_id,
                       enum member_role *ret_role, struct errmsg *msg) MUST_USE;
 
+/* One of the roster. ERR_NOTFOUND: the house, or no member of it. */
+int store_member_get(struct thread_store *s, struct slice house_id, struct slice agent_id,
+                     struct arena *arena, struct member_record *ret_member,
+                     struct errmsg *msg) MUST_USE;
+
 /* Adds a member or changes its role. ret_before: the role it had; where that is `role` nothing is
  * changed and the items are not kept. ERR_NOTFOUND: the house or the agent is not there, or
  * deleted. ERR_CONFLICT: the last owner. */

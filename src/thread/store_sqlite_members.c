@@ -5,10 +5,14 @@
 
 #include "thread/store_sqlite.h"
 
+#define MEMBER_COLUMNS "m.agent_id, m.role, a.kind, a.name, a.handle, m.added_at"
+
 static const char member_list[] =
-    "SELECT m.agent_id, m.role, a.kind, a.name, a.handle, m.added_at FROM members m"
-    " JOIN agents a ON a.id = m.agent_id"
+    "SELECT " MEMBER_COLUMNS " FROM members m JOIN agents a ON a.id = m.agent_id"
     " WHERE m.house_id = ?1 AND m.agent_id > ?2 ORDER BY m.agent_id LIMIT ?3";
+static const char member_get[] = "SELECT " MEMBER_COLUMNS
+                                 " FROM members m JOIN agents a ON a.id = m.agent_id"
+                                 " WHERE m.house_id = ?1 AND m.agent_id = ?2";
 static const char member_role[] = "SELECT role FROM members WHERE house_id = ?1 AND agent_id = ?2";
 static const char member_put[] =
     "INSERT INTO members (house_id, agent_id, role, added_at) VALUES (?1, ?2, ?3, ?4)"
@@ -57,6 +61,20 @@ static void refuse_no_owner(struct txn *t, struct slice house_id)
     }
 }
 
+/* The member of a row of MEMBER_COLUMNS. */
+static struct member_record member_row(struct txn *t, sqlite3_stmt *query)
+{
+    const char *kind = txn_word(t, query, 2);
+    return (struct member_record){
+        .agent_id = txn_text(t, query, 0),
+        .role = role_of(txn_word(t, query, 1)),
+        .kind = kind[0] == 'b' ? AGENT_BOT : AGENT_HUMAN,
+        .name = txn_text(t, query, 3),
+        .handle = txn_text(t, query, 4),
+        .added_ms = sqlite3_column_int64(query, 5),
+    };
+}
+
 int store_member_list(struct thread_store *s, struct slice house_id, const struct store_page *page,
                       struct arena *arena, struct member_list *ret_list, struct errmsg *msg)
 {
@@ -74,19 +92,32 @@ int store_member_list(struct thread_store *s, struct slice house_id, const struc
             txn_stop(query);
             break;
         }
-        const char *kind = txn_word(&t, query, 2);
-        list.items[list.count++] = (struct member_record){
-            .agent_id = txn_text(&t, query, 0),
-            .role = role_of(txn_word(&t, query, 1)),
-            .kind = kind[0] == 'b' ? AGENT_BOT : AGENT_HUMAN,
-            .name = txn_text(&t, query, 3),
-            .handle = txn_text(&t, query, 4),
-            .added_ms = sqlite3_column_int64(query, 5),
-        };
+        list.items[list.count++] = member_row(&t, query);
     }
     int code = store_end(&t, s);
     if (code == 0) {
         *ret_list = list;
+    }
+    return code;
+}
+
+int store_member_get(struct thread_store *s, struct slice house_id, struct slice agent_id,
+                     struct arena *arena, struct member_record *ret_member, struct errmsg *msg)
+{
+    struct txn t;
+    struct member_record member = {.added_ms = 0};
+    store_read(&t, s, arena, msg);
+    txn_house_needed(&t, house_id);
+    sqlite3_stmt *query = txn_query(&t, member_get, PARAMS(T(house_id), T(agent_id)));
+    if (txn_step(&t, query)) {
+        member = member_row(&t, query);
+    } else {
+        txn_refuse(&t, ERR_NOTFOUND, "the agent is no member of the house");
+    }
+    txn_stop(query);
+    int code = store_end(&t, s);
+    if (code == 0) {
+        *ret_member = member;
     }
     return code;
 }

@@ -108,7 +108,11 @@ test('a house keeps an owner, whoever wants to go, and however many at once', as
     await owner.refused(409, 'house.last_owner', 'DELETE', path(owner));
     await owner.refused(409, 'house.last_owner', 'PUT', path(owner), { role: 'member' });
     await owner.refused(409, 'house.last_owner', 'DELETE', `/api/agents/${owner.agent.id}`);
-    await owner.ask(200, 'PUT', path(member), { role: 'owner' });
+    const list = async () => (await owner.get(`/api/houses/${house.id}/members`)).members;
+    const { addedAt } = (await list()).find(({ agentId }) => agentId === member.agent.id);
+    const changed = await owner.ask(200, 'PUT', path(member), { role: 'owner' });
+    assert.equal(changed.addedAt, addedAt, 'it is a member since it came');
+    assert.deepEqual((await list()).find(({ agentId }) => agentId === member.agent.id), changed);
     // Two owners, who both go: one must stay.
     const replies = await Promise.all([owner, member].map((one) => one.call('DELETE', path(one))));
     assert.deepEqual(replies.map(({ status }) => status).sort(), [204, 409]);

@@ -189,6 +189,13 @@ static void changes_members(void **state)
     assert_int_equal(list.items[1].role, ROLE_OWNER);
     assert_int_equal(list.items[1].added_ms, 5);
     same(list.items[1].name, "Agent 2");
+    OK(store_member_get(rig->store, HOUSE(1), AGENT(2), &rig->arena, &member, &rig->msg));
+    same(member.agent_id, AGENT(2).ptr);
+    assert_int_equal(member.role, ROLE_OWNER);
+    assert_int_equal(member.kind, AGENT_HUMAN);
+    assert_int_equal(member.added_ms, 5);
+    same(member.name, "Agent 2");
+    same(member.handle, "Agent 2");
     OK(store_member_remove(rig->store, HOUSE(1), AGENT(1), &item, 1, &rig->msg));
     assert_int_equal(role_in(rig, 1, 1), ROLE_NONE);
     assert_int_equal(items_of(rig, PRIMARY(1)), 3);
@@ -211,6 +218,11 @@ static void refuses_members(void **state)
     EXPECT(ERR_NOTFOUND, store_member_remove(rig->store, HOUSE(1), AGENT(2), &item, 1, &rig->msg));
     EXPECT(ERR_NOTFOUND, store_member_remove(rig->store, HOUSE(2), AGENT(2), &item, 1, &rig->msg));
     EXPECT(ERR_NOTFOUND, store_member_role(rig->store, HOUSE(2), AGENT(2), &role, &rig->msg));
+    for (unsigned i = 1; i < 3; i++) {
+        EXPECT(ERR_NOTFOUND,
+               store_member_get(rig->store, HOUSE(i), AGENT(2), &rig->arena, &member, &rig->msg));
+        SAYS(i == 1 ? "no member of the house" : "no such house");
+    }
     EXPECT(ERR_NOTFOUND,
            store_member_list(rig->store, HOUSE(2), &first_page, &rig->arena, &list, &rig->msg));
     member.agent_id = AGENT(9);
