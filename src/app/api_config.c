@@ -70,6 +70,26 @@ static int answer_patch(struct api_call *c, struct slice patch)
     return api_answer(c, 200);
 }
 
+/* What both say of one agent, which comes last. */
+static int put_agent_link(struct api_call *c, struct slice of_house, struct slice of_thread,
+                          struct slice agent_id)
+{
+    char *memory = arena_try_alloc(&c->memory, 2 * CONFIG_BYTES_MAX);
+    struct buf patch;
+
+    if (memory == NULL) {
+        return api_refuse(c, API_BUSY, "the server has no memory for this just now");
+    }
+    buf_init_fixed(&patch, memory, 2 * CONFIG_BYTES_MAX);
+    if (config_agent_patch(or_empty(of_house), or_empty(of_thread), agent_id, &patch, &c->error) !=
+        0) {
+        return API_FAILED;
+    }
+    buf_append_char(&c->answer, ',');
+    put_link(&c->answer, "agent", agent_id, buf_slice(&patch));
+    return API_DONE;
+}
+
 static int answer_resolved(struct api_call *c, const struct scope *scope, struct slice agent_id)
 {
     struct slice none = {NULL, 0};
@@ -93,6 +113,9 @@ static int answer_resolved(struct api_call *c, const struct scope *scope, struct
     if (scope->kind == CONFIG_THREAD) {
         buf_append_char(&c->answer, ',');
         put_link(&c->answer, "thread", scope->id, of_thread);
+    }
+    if (agent_id.ptr != NULL && put_agent_link(c, of_house, of_thread, agent_id) != API_DONE) {
+        return API_FAILED;
     }
     buf_append(&c->answer, SLICE("]}"));
     return api_answer(c, 200);

@@ -258,9 +258,15 @@ test('configuration is resolved from defaults, house, thread and agent', async (
         { list: [3], keep: '\u00e9' },
         'arrays replace, objects merge, unknown keys are kept',
     );
-    const forAgent = (await owner.get(`${ofThread}?agent_id=a`)).resolved.dispatch;
-    assert.equal(forAgent.triggerMode, 'always');
-    assert.equal(forAgent.gateWindow, 5);
+    const forAgent = await owner.get(`${ofThread}?agent_id=a`);
+    assert.equal(forAgent.resolved.dispatch.triggerMode, 'always');
+    assert.equal(forAgent.resolved.dispatch.gateWindow, 5);
+    assert.equal(forAgent.chain.length, 4);
+    assert.deepEqual(forAgent.chain[3], { scope: 'agent', id: 'a', patch: { triggerMode: 'always', gateWindow: 5 } });
+    assert.deepEqual((await owner.get(`${ofHouse}?agent_id=a`)).chain.slice(2), [
+        { scope: 'agent', id: 'a', patch: { triggerMode: 'always' } },
+    ]);
+    assert.deepEqual((await owner.get(`${ofThread}?agent_id=b`)).chain[3], { scope: 'agent', id: 'b', patch: {} });
     assert.equal((await owner.get(ofHouse)).resolved.dispatch.triggerMode, 'ambient');
     const merged = await owner.ask(200, 'PATCH', ofThread, { dispatch: { depthCap: 1 }, extra: null });
     assert.deepEqual(merged.patch, { dispatch: { ...second.dispatch, depthCap: 1 }, extra: null });

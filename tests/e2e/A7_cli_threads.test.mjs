@@ -253,7 +253,8 @@ describe('agent and config', { timeout: 300_000 }, () => {
         assert.equal(got.resolved.dispatch.entryLimit, 7);
         assert.deepEqual(got.chain.map(({ scope }) => scope), ['default', 'house', 'thread']);
         assert.match(await ann.good(['config', 'get', 'thread', thread]), /^default: \{.*\nhouse: \{.*\nthread: \{.*\nresolved: \{.*\n$/);
-        assert.equal((await ann.json('config', 'get', 'house', '--agent', 'me'))[0].chain.length, 2);
+        const [mine] = await ann.json('config', 'get', 'house', '--agent', 'me');
+        assert.deepEqual(mine.chain.map(({ scope }) => scope), ['default', 'house', 'agent']);
         await ann.good(['config', 'delete', 'house', 'house']);
         assert.equal(await ann.good(['config', 'get', 'house', '--raw']), '{}\n');
         await ann.refused(1, 'validation.invalid_input', ['config', 'set', 'thread', thread, '--patch', '{"dispatch":{"entryLimit":"x"}}']);
