@@ -82,6 +82,16 @@ struct wanted_thread {
     struct thread_record record;
 };
 
+/* A refusal of the config in a body tells the place in the body. */
+static int refuse_config(struct api_call *c)
+{
+    if (c->error.code == API_INTERNAL) {
+        return API_FAILED;
+    }
+    return c->error.field[0] == '\0' ? api_error_set_field(&c->error, "config")
+                                     : api_error_prefix(&c->error, "config.");
+}
+
 static int read_wanted(struct api_call *c, struct wanted_thread *w)
 {
     struct input in;
@@ -104,7 +114,7 @@ static int read_wanted(struct api_call *c, struct wanted_thread *w)
     }
     w->record.status = status;
     if (w->config.ptr != NULL && config_check_patch(w->config, &c->error) != 0) {
-        return API_FAILED;
+        return refuse_config(c);
     }
     return API_DONE;
 }
@@ -159,7 +169,7 @@ static int adopt_agent(struct api_call *c, struct wanted_thread *w)
     config_seed_dm(w->parent_id, &seed);
     if (config_merge_patch(buf_slice(&seed), w->config.ptr == NULL ? SLICE("") : w->config, &all,
                            &c->error) != 0) {
-        return API_FAILED;
+        return refuse_config(c);
     }
     w->config = buf_slice(&all);
     w->record.parent_kind = PARENT_AGENT;

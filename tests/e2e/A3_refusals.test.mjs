@@ -268,7 +268,18 @@ test('each member of a body is checked, and named', async (t) => {
             { dispatch: { [key]: value } },
         );
         assert.match(error.context.field, new RegExp(`dispatch\\.${key}`));
+        const made = await owner.refused(400, 'validation.invalid_input', 'POST', '/api/threads', {
+            parentId: house.id,
+            config: { dispatch: { [key]: value } },
+        });
+        assert.equal(made.context.field, `config.${error.context.field}`);
+        assert.equal(made.message, `config.${error.message}`);
     }
+    const none = await owner.refused(400, 'validation.invalid_input', 'POST', '/api/threads', {
+        parentId: house.id,
+        config: [],
+    });
+    assert.equal(none.context.field, 'config');
     assert.equal((await owner.history(thread.id)).length, 2, 'nothing of all this was stored');
     assert.deepEqual(
         await nobody(server)
