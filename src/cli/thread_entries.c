@@ -2,12 +2,14 @@
  *
  * Reading, the happy path: the thread's roster is asked for, which fails soon where there is no
  * server or no such thread; an observer brings entries; each is shown; what is shown is written out
- * whenever nothing more is there yet. It ends when the thread has settled, at the tail with --once,
- * at a signal, or when nobody reads stdout any more. */
+ * whenever nothing more is there yet. For people those of the past are held back until all are
+ * known, lest what was deleted be read. It ends when the thread has settled, at the tail with
+ * --once, at a signal, or when nobody reads stdout any more. */
 #include "cli/thread.h"
 
 #include "base/json.h"
 #include "base/limits.h"
+#include "cli/backlog.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/record.h"
@@ -176,17 +178,41 @@ struct reading {
     struct scoped_observer *observer; /* of what goes on */
     struct scoped_tail *tail;         /* with --once instead */
     bool readable;                    /* lines for people */
-    char told[256];                   /* the offset that was printed last */
+    bool holds;                       /* the past is not over: entries go into the backlog */
+    struct backlog backlog;
+    char told[256]; /* the offset that was printed last */
     bool settled;
     enum scoped_outcome outcome;
 };
 
+static void show_held(void *context, const struct scoped_entry *entry, bool deleted)
+{
+    struct reading *r = context;
+
+    transcript_add(&r->transcript, entry, deleted);
+}
+
 static void show_entry(struct reading *r, const struct scoped_entry *entry)
 {
-    if (r->readable) {
-        transcript_add(&r->transcript, entry);
-    } else {
+    if (!r->readable) {
         app_call_print_json(r->call, (struct slice){entry->json, entry->json_len});
+        return;
+    }
+    if (r->holds && !backlog_add(&r->backlog, entry)) {
+        backlog_release(&r->backlog, show_held, r);
+        r->holds = false;
+    }
+    if (!r->holds) {
+        transcript_add(&r->transcript, entry, false);
+    }
+}
+
+/* The past is over, or will not be known. */
+static void stop_holding(struct reading *r)
+{
+    if (r->holds) {
+        r->holds = false;
+        backlog_release(&r->backlog, show_held, r);
     }
 }
 
@@ -212,6 +238,7 @@ static void take_event(struct reading *r, const struct scoped_event *event)
         show_entry(r, &event->entry);
         break;
     case SCOPED_BACKFILLED:
+        stop_holding(r);
         break;
     case SCOPED_SETTLED:
         r->settled = true;
@@ -270,8 +297,10 @@ static int pump(struct reading *r)
             out_flush(o);
             wait_for_news(r);
         } else if (rc == STREAM_END) {
+            stop_holding(r);
             return r->settled && r->outcome == SCOPED_FAILED ? COMMAND_FAILED : COMMAND_GOOD;
         } else if (rc != STREAM_OK) {
+            stop_holding(r);
             out_flush(o);
             return app_call_fail(r->call, &error);
         }
@@ -295,7 +324,8 @@ static int begin(struct reading *r)
 
 int thread_entries_read(struct app_call *call)
 {
-    struct reading r = {.call = call, .readable = call->out.terminal && !call->set.json};
+    bool readable = call->out.terminal && !call->set.json;
+    struct reading r = {.call = call, .readable = readable, .holds = readable};
 
     if (call->set.once && call->set.follow) {
         return app_call_refuse(call, COMMAND_USAGE, "client.usage", NULL,
@@ -310,6 +340,7 @@ int thread_entries_read(struct app_call *call)
     code = code == 0 ? pump(&r) : code;
     scoped_observer_free(r.observer);
     scoped_tail_free(r.tail);
+    backlog_finish(&r.backlog);
     roster_finish(&r.roster);
     return code;
 }

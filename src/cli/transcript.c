@@ -93,6 +93,16 @@ static void tell(void *context, enum narration_kind kind, struct slice text)
     }
 }
 
+/* What was said is not to be read any more, but somebody did say something. */
+static void add_deleted(struct transcript *t)
+{
+    struct out *o = t->out;
+
+    out_format(o, "%s%s ", out_dim(o), t->time);
+    out_add_shown(o, t->author);
+    out_format(o, ": (deleted)%s\n", out_plain(o));
+}
+
 static struct slice name_of(void *context, struct slice agent_id)
 {
     struct transcript *t = context;
@@ -114,7 +124,7 @@ static struct slice no_name(void *context, struct slice agent_id)
     return agent_id;
 }
 
-void transcript_add(struct transcript *t, const struct scoped_entry *entry)
+void transcript_add(struct transcript *t, const struct scoped_entry *entry, bool deleted)
 {
     const struct slice payload = {entry->payload, entry->payload_len};
     const struct slice author = slice_of(entry->author_id);
@@ -127,7 +137,11 @@ void transcript_add(struct transcript *t, const struct scoped_entry *entry)
     if (says) {
         begin_entry(t, entry->ts);
         t->author = author.len == 0 ? author : roster_name(t->roster, author);
-        narrate(&narrator, author, payload, &t->memory);
+        if (deleted) {
+            add_deleted(t);
+        } else {
+            narrate(&narrator, author, payload, &t->memory);
+        }
         out_end_message(t->out);
     }
     arena_finish(&t->memory);

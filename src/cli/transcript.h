@@ -18,7 +18,8 @@ struct transcript {
 /* Begins one that is written to `out`. */
 void transcript_begin(struct transcript *t, struct out *out, struct roster *roster);
 
-/* Adds an entry: some lines, or none. May block on the API for a name. */
-void transcript_add(struct transcript *t, const struct scoped_entry *entry);
+/* Adds an entry: some lines, or none. Of one that is deleted only that is told. May block on the
+ * API for a name. */
+void transcript_add(struct transcript *t, const struct scoped_entry *entry, bool deleted);
 
 #endif

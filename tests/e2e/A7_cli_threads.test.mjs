@@ -490,6 +490,28 @@ describe('terminals and signals', { timeout: 300_000 }, () => {
         assert.equal(objects(asJson.stdout.replaceAll('\r', '')).length, (await server.owner.history(id)).length);
     });
 
+    test('what was deleted is not shown to people, and is there for machines', async () => {
+        const id = await newThread();
+        for (const [entry, text] of [['keep', 'stays'], ['gone', 'SECRET']]) {
+            await ann.good(['thread', 'entries', 'create', id, text, '--id', entry]);
+        }
+        const live = ann.terminal(['thread', 'entries', 'read', id, '--follow']);
+        await live.until(/SECRET/);
+        await server.owner.ask(201, 'DELETE', `/api/threads/${id}/entries/gone`);
+        await live.until(/Owner deleted a message/);
+        live.type('\x03');
+        assert.equal((await live.end()).code, 130);
+        for (const flag of ['--once', '--follow']) {
+            const shown = ann.terminal(['thread', 'entries', 'read', id, flag]);
+            await shown.until(/Owner deleted a message/);
+            shown.kill('SIGTERM');
+            const { stdout } = await shown.end();
+            assert.ok(!stdout.includes('SECRET'), stdout);
+            assert.match(stdout, /Owner:\S* stays\r\n.*\d\d:\d\d Owner: \(deleted\)/);
+        }
+        assert.ok((await ann.good(['thread', 'entries', 'read', id, '--once'])).includes('SECRET'));
+    });
+
     test('what others write never reaches the terminal raw', async () => {
         const nasty = 'a\x1b]0;owned\x07b\u009b31mc\rd';
         const id = await newThread();
