@@ -238,7 +238,7 @@ int app_create(const struct app_config *config, struct app **ret_app)
         .context = app,
         .program = "arbe serve",
         .reserved = SLICE(THREAD_STREAM),
-        .secret_behind = SLICE(ROUTE_ROOT "/invites/"),
+        .secret_behind = SLICE("invite") /* the route and the page */,
         .open = on_open,
         .stop = on_stop,
         .close = on_close,

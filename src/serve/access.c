@@ -2,7 +2,9 @@
  * to see what happened within a turn. */
 #include "serve/access.h"
 
+#include "http/request.h"
 #include "serve/mount.h"
+#include "stream/name.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -43,12 +45,55 @@ static void format_remote(const struct conn *c, char out[static 64])
     }
 }
 
-/* The path as it may be told. */
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* The character that the path has at *at, decoded, in lower case; *at moves behind it. */
+static char take_char(struct slice path, size_t *at)
+{
+    char c = path.ptr[*at];
+
+    if (c != '%' || path.len - *at < 3 ||
+        http_percent_decode((struct slice){path.ptr + *at, 3}, &c) != 1) {
+        *at += 1;
+        return lower(path.ptr[*at - 1]);
+    }
+    *at += 3;
+    return lower(c);
+}
+
+static bool begins_with(struct slice path, size_t at, struct slice word)
+{
+    for (size_t i = 0; i < word.len; i++) {
+        if (at == path.len || take_char(path, &at) != word.ptr[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The path as it may be told: cut behind the segment that a secret may follow. */
 static struct slice visible(const struct exchange *x, struct slice path)
 {
-    struct slice behind = x->mount == NULL ? (struct slice){NULL, 0} : x->mount->secret_behind;
+    const struct mount *mount = x->worker->server->config->mount;
+    bool behind = false;
 
-    return behind.len > 0 && slice_starts_with(path, behind) ? behind : path;
+    if (mount == NULL || mount->secret_behind.len == 0 ||
+        slice_starts_with(path, SLICE(NAME_ROOT))) {
+        return path;
+    }
+    for (size_t at = 0; at < path.len;) {
+        if (take_char(path, &at) != '/') {
+            continue;
+        }
+        if (behind) {
+            return (struct slice){path.ptr, at};
+        }
+        behind = begins_with(path, at, mount->secret_behind);
+    }
+    return path;
 }
 
 void access_begin(struct exchange *x)

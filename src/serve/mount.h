@@ -18,7 +18,8 @@ struct mount {
     /* Streams whose names begin so are the mount's: while there is no secret, nobody else reads or
      * writes them, nor forks them. Empty: none. */
     struct slice reserved;
-    /* What follows this in a path is a secret, and is not logged. Empty: nothing. */
+    /* What follows a segment that begins so, however it is spelt, is a secret, and is not logged;
+     * but in names of streams. Lower case. Empty: nothing. */
     struct slice secret_behind;
 
     /* The engine is open and the workers listen, but do not run. An error, with a sentence, ends
