@@ -118,6 +118,7 @@ static void appends_move_threads(void **state)
     posting_add_thread(g, "t");
     append(g, "t", ENTRY("a", "1000"));
     assert_int_equal(shown_ts(g, "t"), 1000);
+    AWAIT(recency_writes(g->recency) == 1); /* so that the next one waits for its interval */
     append(g, "t", "[" ENTRY("b", "2000") "," ENTRY("c", "3000") "]");
     assert_int_equal(shown_ts(g, "t"), 3000);
     assert_int_equal(recency_get(g->recency, SLICE("t")), 3000);
