@@ -46,29 +46,42 @@ bool route_takes(struct slice path)
     return slice_starts_with(path, root) && (path.len == root.len || path.ptr[root.len] == '/');
 }
 
+/* Behind the segment of a pattern at `at`, when that takes the given one; else NULL. */
+static const char *pass(const char *at, struct slice segment)
+{
+    if (*at == ':') {
+        return segment.len > 0 ? at + strcspn(at, "/") : NULL;
+    }
+    for (size_t i = 0; i < segment.len; i++, at++) {
+        /* A decoded segment may hold a NUL too. */
+        if (*at == '\0' || *at != segment.ptr[i]) {
+            return NULL;
+        }
+    }
+    return *at == '/' || *at == '\0' ? at : NULL;
+}
+
+/* Each request tries many patterns, most of which end at the second segment. */
 static bool fits(const char *pattern, const struct segments *path,
                  struct slice params[ROUTE_PARAMS_MAX])
 {
-    struct slice rest = slice_of(pattern + 1);
-    struct slice wanted;
+    const char *at = pattern;
     size_t param_count = 0;
-    size_t i = 0;
 
-    while (slice_split(&rest, '/', &wanted)) {
-        if (i == path->count) {
-            return false;
+    for (size_t i = 0; i < path->count; i++) {
+        if (*at != '/') {
+            return false; /* the pattern is shorter */
         }
-        if (wanted.ptr[0] == ':') {
-            if (path->at[i].len == 0) {
-                return false;
-            }
+        at++;
+        if (*at == ':') {
             params[param_count++] = path->at[i];
-        } else if (!slice_equal(wanted, path->at[i])) {
+        }
+        at = pass(at, path->at[i]);
+        if (at == NULL) {
             return false;
         }
-        i++;
     }
-    return i == path->count;
+    return *at == '\0';
 }
 
 /* A fixed segment is stronger than one that takes any text: the table has them first. */

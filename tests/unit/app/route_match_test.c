@@ -50,6 +50,19 @@ static void finds_every_route(void **state)
     }
 }
 
+/* A part of a segment, or more than it, is another one; so is one with a NUL. */
+static void segments_are_whole(void **state)
+{
+    const char *const paths[] = {
+        "/api/m",   "/api/mee", "/api/me%00", "/api/me%00x",       "/api/me/",
+        "/api//me", "/api",     "/api/",      "/api/agents/keys/", "/api/houses//config"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(paths); i++) {
+        assert_null(find(HTTP_GET, paths[i]).route);
+    }
+}
+
 /* HEAD is served where GET is, and nowhere else. */
 static void serves_head_by_get(void **state)
 {
@@ -131,10 +144,10 @@ static void takes_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_every_route),      cmocka_unit_test(serves_head_by_get),
-        cmocka_unit_test(tells_method_from_path), cmocka_unit_test(decodes_segments),
-        cmocka_unit_test(prefers_fixed_segments), cmocka_unit_test(tells_allowed_methods),
-        cmocka_unit_test(takes_its_own),
+        cmocka_unit_test(finds_every_route),     cmocka_unit_test(segments_are_whole),
+        cmocka_unit_test(serves_head_by_get),    cmocka_unit_test(tells_method_from_path),
+        cmocka_unit_test(decodes_segments),      cmocka_unit_test(prefers_fixed_segments),
+        cmocka_unit_test(tells_allowed_methods), cmocka_unit_test(takes_its_own),
     };
 
     return UNIT_RUN(tests);
