@@ -246,7 +246,9 @@ static struct place put_next(struct merge *m)
         stored = place_of_record(record);
     }
     if (m->ahead.found && (record == NULL || compare(&ahead, &stored) < 0)) {
-        json_put_thread(&m->c->answer, &m->ahead.record, ahead.ts);
+        /* The record may know of a newer entry by now, but it has this place in the list. */
+        m->ahead.record.last_entry_ts = ahead.ts;
+        json_put_thread(&m->c->answer, &m->ahead.record, 0);
         m->ahead.found = false;
         m->ahead.at++;
         return ahead;
