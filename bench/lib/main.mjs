@@ -13,9 +13,10 @@ import { fanoutBuild } from './programs.mjs';
 import { json, text } from './report.mjs';
 import { Servers } from './servers.mjs';
 import { subscriptions } from './subscriptions.mjs';
+import { threads } from './threads.mjs';
 
 const MEASURES = { a: appends, b: catchup, c: live, d: idle, e: footprint, f: connections,
-    g: subscriptions, h: backups };
+    g: subscriptions, h: backups, i: threads };
 
 function arbeVersion(file) {
     return existsSync(file)

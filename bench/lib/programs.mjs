@@ -27,7 +27,7 @@ function run(command, args, env = {}) {
 // One run of wrk against a server; the server's processor time is taken over the same span.
 export async function wrk(server, url, { connections, seconds, script, args = [] }) {
     const before = cpuSeconds(server.pid);
-    const { code, out, err } = await run('wrk', ['-t2', `-c${connections}`, `-d${seconds}s`,
+    const { code, out, err } = await run('wrk', [`-t${Math.min(2, connections)}`, `-c${connections}`, `-d${seconds}s`,
         '--latency', '--timeout', '20s', '-s', path.join(BENCH_DIR, script), url, '--', ...args],
     { BENCH_REPORT_LUA: path.join(BENCH_DIR, 'report.lua') });
     const line = out.match(/^WRK (\{.*\})$/m);

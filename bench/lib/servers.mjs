@@ -162,6 +162,13 @@ export class Servers {
         return addressAwait(this.launch('arbe', dir, this.options.arbe, args), stepMs);
     }
 
+    // Starts arbe serve on a new directory; what it says of the first owner's key is in its log.
+    serve() {
+        const dir = this.dirMake('serve');
+        return addressAwait(this.launch('arbe', dir, this.options.arbe,
+            ['serve', '--listen', '127.0.0.1:0', '--data', path.join(dir, 'data'), '--durability', 'sync']));
+    }
+
     node() {
         const dir = this.dirMake('node');
         const data = path.join(dir, 'data');
