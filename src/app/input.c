@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#define TOLD_BYTES_MAX 60u /* of a name, in a sentence */
+
 void input_refuse(struct input *in, const char *name, const char *format, ...)
 {
     char sentence[320];
@@ -228,11 +230,13 @@ int input_end(struct input *in)
             known = json_string_equal(name, in->asked[i]);
         }
         if (!known) {
+            struct slice told = utf8_cut(name, TOLD_BYTES_MAX);
+
             in->failed = true;
             (void)api_error_set(in->error, API_INVALID_INPUT,
                                 "the body must not have a member %.*s; docs/api.md lists those "
                                 "that it may have",
-                                (int)(name.len > 60 ? 60 : name.len), name.ptr);
+                                (int)told.len, told.ptr);
             (void)api_error_set_field(in->error, "%.*s", (int)name.len - 2, name.ptr + 1);
         }
     }

@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#define TOLD_BYTES_MAX 60u /* of a name, in a sentence */
+
 static void refuse(struct params *p, const char *name, const char *format, ...) PRINTF_LIKE(3, 4);
 
 static void refuse(struct params *p, const char *name, const char *format, ...)
@@ -53,6 +55,9 @@ void params_begin(struct params *p, struct slice query, struct arena *memory,
         }
         struct slice key = decode(p, name, memory);
 
+        if (!p->failed && !utf8_valid(key)) {
+            refuse(p, "the query", "must be UTF-8");
+        }
         for (size_t i = 0; i < p->count && !p->failed; i++) {
             if (slice_equal(p->names[i], key)) {
                 refuse(p, "a parameter", "may be given once only");
@@ -120,11 +125,12 @@ int params_end(struct params *p)
 {
     for (size_t i = 0; i < p->count && !p->failed; i++) {
         if (!p->asked[i]) {
+            struct slice told = utf8_cut(p->names[i], TOLD_BYTES_MAX);
+
             p->failed = true;
             (void)api_error_set(p->error, API_INVALID_INPUT,
                                 "there is no parameter %.*s here; docs/api.md lists them",
-                                (int)(p->names[i].len > 60 ? 60 : p->names[i].len),
-                                p->names[i].ptr);
+                                (int)told.len, told.ptr);
             (void)api_error_set_field(p->error, "%.*s", (int)p->names[i].len, p->names[i].ptr);
         }
     }

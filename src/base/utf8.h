@@ -18,6 +18,13 @@ static inline bool utf8_valid(struct slice s)
     return utf8_valid_prefix(s) == s.len;
 }
 
+/* The longest beginning of `s` of at most `bytes_max` bytes that is whole, valid characters. */
+static inline struct slice utf8_cut(struct slice s, size_t bytes_max)
+{
+    s.len = s.len > bytes_max ? bytes_max : s.len;
+    return (struct slice){s.ptr, utf8_valid_prefix(s)};
+}
+
 /* The length of the control character that `s` begins with, 0 when it begins with none: those of
  * ASCII, and U+0080 to U+009F, which terminals obey as well. */
 size_t utf8_control(struct slice s);

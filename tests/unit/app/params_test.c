@@ -80,6 +80,21 @@ static void refuses_in_words(void **state)
     expect_refusal(&r, "q must have 1 to 5 bytes", "q");
     (void)params_text(begin(&r, "q=%ff"), "q", 5);
     expect_refusal(&r, "q must be UTF-8", "q");
+    (void)begin(&r, "%ff=1");
+    expect_refusal(&r, "the query must be UTF-8", "the query");
+    /* What is told of a long name ends with a whole character. */
+    (void)begin(&r, "012345678901234567890123456789012345678901234567890123456789%C3%A9");
+    expect_refusal(&r,
+                   "there is no parameter "
+                   "012345678901234567890123456789012345678901234567890123456789 here; "
+                   "docs/api.md lists them",
+                   "012345678901234567890123456789012345678901234567890123456789é");
+    (void)begin(&r, "01234567890123456789012345678901234567890123456789012345678%C3%A9");
+    expect_refusal(&r,
+                   "there is no parameter "
+                   "01234567890123456789012345678901234567890123456789012345678 here; "
+                   "docs/api.md lists them",
+                   "01234567890123456789012345678901234567890123456789012345678é");
     (void)begin(&r, "q=%f");
     expect_refusal(&r, "the query has a '%' without two hex digits", "the query");
     (void)begin(&r, "q=1&q=2");
