@@ -77,10 +77,40 @@ static void results_that_come_at_once(void **state)
     tunables_finish(&server.tunables);
 }
 
+/* What the store answers is told by its kind; of the inside of the server nothing is told. */
+static void store_errors_are_told_by_kind(void **state)
+{
+    static const struct logger nowhere = {.fd = -1, .level = LOGGER_ERROR};
+    static const struct route route = {.pattern = "/api/test"};
+    const struct errmsg msg = {.text = "app.db: page 7 is damaged"};
+    const struct {
+        int code;
+        int status;
+        bool is_told; /* the sentence */
+    } cases[] = {
+        {ERR_NOTFOUND, 404, false}, {ERR_CONFLICT, 409, true}, {ERR_INVALID, 400, true},
+        {ERR_LIMIT, 409, true},     {ERR_IO, 500, false},      {ERR_CORRUPT, 500, false},
+        {ERR_NOSPC, 507, false},    {ERR_BUSY, 503, true},     {ERR_NOMEM, 503, true},
+        {ERR_UNKNOWN, 503, true},
+    };
+
+    (void)state;
+    app.config.logger = &nowhere;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct api_call c = {.app = &app, .route = &route};
+
+        assert_int_equal(api_fail(&c, cases[i].code, &msg, "thread"), API_FAILED);
+        assert_int_equal(api_error_status(c.error.code), cases[i].status);
+        assert_int_equal(strstr(c.error.message, "page 7") != NULL, cases[i].is_told);
+        assert_true(c.error.message[0] != '\0');
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_that_come_at_once),
+        cmocka_unit_test(store_errors_are_told_by_kind),
     };
 
     return UNIT_RUN(tests);

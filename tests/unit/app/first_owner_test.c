@@ -1,0 +1,111 @@
+/* The first start: the key is told before it is stored, and who cannot be told is not made. */
+#include "app/first_owner.c"
+
+#include "thread/store_outbox.h"
+#include "unit/app/desk_rig.h"
+
+struct teller {
+    struct desk desk;
+    bool deaf;
+    bool stored_before; /* there was somebody already when the key was told */
+    unsigned times;
+    char key[API_KEY_BYTES];
+};
+
+static bool tell(void *context, const char *owner, const char *house, const char *key)
+{
+    struct teller *t = context;
+
+    assert_string_equal(owner, "Owner");
+    assert_string_equal(house, "Home");
+    FINE(store_agent_any(t->desk.app.store, &t->stored_before, msg));
+    (void)snprintf(t->key, sizeof(t->key), "%s", key);
+    t->times++;
+    return !t->deaf;
+}
+
+static int set_up(void **state)
+{
+    struct teller *t = calloc(1, sizeof(*t));
+
+    assert_non_null(t);
+    desk_open(&t->desk);
+    t->desk.app.config.tell_key = tell;
+    t->desk.app.config.tell_context = t;
+    *state = t;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct teller *t = *state;
+
+    desk_close(&t->desk);
+    free(t);
+    return 0;
+}
+
+static bool anybody(struct teller *t)
+{
+    bool any = false;
+
+    FINE(store_agent_any(t->desk.app.store, &any, msg));
+    return any;
+}
+
+static void one_is_made_once(void **state)
+{
+    struct teller *t = *state;
+    char hash[API_KEY_HASH_BYTES];
+    struct caller_record caller;
+    struct house_list houses;
+    struct outbox_list owed;
+    struct arena arena;
+    const struct store_page page = {.limit = 10};
+
+    FINE(first_owner_make(&t->desk.app, msg));
+    assert_false(t->stored_before);
+    arena_init(&arena, MIB);
+    assert_true(api_key_hash(slice_of(t->key), hash));
+    FINE(store_key_find(t->desk.app.store, slice_of(hash), &arena, &caller, msg));
+    FINE(store_house_list(t->desk.app.store, caller.agent.id, &page, &arena, &houses, msg));
+    assert_int_equal(houses.count, 1);
+    assert_int_equal(houses.items[0].role, ROLE_OWNER);
+    FINE(store_outbox_list(t->desk.app.store, 0, 10, &arena, &owed, msg));
+    assert_int_equal(owed.count, 3);
+    assert_int_equal(owed.items[0].kind, OUTBOX_CREATE);
+    assert_true(slice_equal(owed.items[2].thread_id, houses.items[0].primary_thread_id));
+    arena_finish(&arena);
+    FINE(first_owner_make(&t->desk.app, msg));
+    assert_int_equal(t->times, 1);
+}
+
+static void who_cannot_be_told_is_not_made(void **state)
+{
+    struct teller *t = *state;
+    struct errmsg why;
+
+    t->deaf = true;
+    assert_int_equal(first_owner_make(&t->desk.app, &why), ERR_IO);
+    assert_non_null(strstr(why.text, "cannot be told"));
+    assert_false(anybody(t));
+    char first[API_KEY_BYTES];
+
+    memcpy(first, t->key, sizeof(first));
+    t->deaf = false;
+    FINE(first_owner_make(&t->desk.app, msg));
+    assert_true(anybody(t));
+    assert_string_not_equal(first, t->key);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest owner_tests[] = {
+        TEST(one_is_made_once),
+        TEST(who_cannot_be_told_is_not_made),
+    };
+
+    return UNIT_RUN(owner_tests);
+}
