@@ -14,6 +14,8 @@
 #define PLACES    4096u
 #define MINUTE_MS 60000
 #define SHARE_MS  (MINUTE_MS / (int64_t)ATTEMPTS_PER_MINUTE)
+/* What is further ahead comes of a clock that was set back, which must lock nobody out. */
+#define AHEAD_MS_MAX (2 * MINUTE_MS + SHARE_MS)
 
 struct attempts {
     pthread_mutex_t mutex; /* of the places */
@@ -51,7 +53,7 @@ uint64_t attempts_wait_s(struct attempts *a, uint64_t address, int64_t now_ms)
     int64_t ahead = a->full_ms[address % PLACES] - now_ms;
 
     (void)pthread_mutex_unlock(&a->mutex);
-    if (ahead <= MINUTE_MS - SHARE_MS) {
+    if (ahead <= MINUTE_MS - SHARE_MS || ahead > AHEAD_MS_MAX) {
         return 0;
     }
     return (uint64_t)(ahead - (MINUTE_MS - SHARE_MS) + 999) / 1000;
@@ -62,11 +64,12 @@ void attempts_failed(struct attempts *a, uint64_t address, int64_t now_ms)
     (void)pthread_mutex_lock(&a->mutex);
     int64_t *full = &a->full_ms[address % PLACES];
 
-    /* A clock that was set back must not lock anybody out for long. */
-    if (*full < now_ms || *full > now_ms + 2 * MINUTE_MS) {
+    if (*full < now_ms || *full > now_ms + AHEAD_MS_MAX) {
         *full = now_ms;
     }
-    *full += SHARE_MS;
+    if (*full <= now_ms + 2 * MINUTE_MS) {
+        *full += SHARE_MS;
+    }
     (void)pthread_mutex_unlock(&a->mutex);
 }
 
