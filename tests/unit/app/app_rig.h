@@ -28,6 +28,7 @@ struct app_rig {
     struct serve_config config;
     struct director director; /* set before app_rig_open */
     unsigned thread_count;    /* likewise; 0: as usual */
+    int log_fd;               /* likewise; 0: standard error */
     char key[128];            /* the first owner's */
     char house_id[40];        /* likewise, with its primary thread */
     char thread_id[40];
@@ -207,7 +208,8 @@ static inline void app_rig_configure(struct app_rig *rig)
         .thread_count = rig->thread_count,
     };
 
-    rig->logger = (struct logger){.fd = STDERR_FILENO, .level = LOGGER_ERROR};
+    rig->logger = (struct logger){.fd = rig->log_fd > 0 ? rig->log_fd : STDERR_FILENO,
+                                  .level = LOGGER_ERROR};
     assert_int_equal(app_create(&config, &rig->app), 0);
     rig->mount = *app_mount(rig->app);
     rig->mount.stop = app_rig_stopped;

@@ -1,9 +1,26 @@
 /* A director that is woken, one that fails, and one that is slow when the server ends. */
+#include "unit/base/fault.h"
+
+#include "thread/store_outbox.h"
+
+static int fake_outbox_add(struct thread_store *s, const struct outbox_item *items, size_t count,
+                           struct errmsg *msg);
+
+#define store_outbox_add fake_outbox_add
 #include "app/waking.c"
+#undef store_outbox_add
 
 #include "unit/app/app_rig.h"
 
 #include <semaphore.h>
+
+static atomic_bool store_fails;
+
+static int fake_outbox_add(struct thread_store *s, const struct outbox_item *items, size_t count,
+                           struct errmsg *msg)
+{
+    return atomic_load(&store_fails) ? ERR_IO : store_outbox_add(s, items, count, msg);
+}
 
 /* A director that does as it is told. */
 struct fake_director {
@@ -191,6 +208,47 @@ static void a_thread_waits_once(void **state)
     assert_string_equal(t->director.entry_id, "e99");
 }
 
+/* The next line of the log. */
+static void read_line(FILE *log, char *line, size_t size)
+{
+    assert_non_null(fgets(line, (int)size, log));
+}
+
+/* What cannot be told to the thread, or not even be begun, is told to the operator; the message
+ * stays, and later ones wake as ever. */
+static void what_cannot_be_told_is_logged(void **state)
+{
+    struct test *t = *state;
+    char line[512];
+    char id[64];
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    FILE *log = fdopen(ends[0], "r");
+
+    assert_non_null(log);
+    t->rig.log_fd = ends[1];
+    atomic_store(&t->director.fails, true);
+    app_rig_open(&t->rig);
+    atomic_store(&store_fails, true);
+    post(t, id, sizeof(id));
+    read_line(log, line, sizeof(line));
+    assert_non_null(strstr(line, "the director was not woken for thread"));
+    assert_non_null(strstr(line, "could not be told"));
+    atomic_store(&store_fails, false);
+    atomic_store(&t->director.fails, false);
+    fault_countdown = 0;
+    waking_start(t->rig.app, slice_of(t->rig.thread_id), SLICE("e"));
+    fault_countdown = -1;
+    read_line(log, line, sizeof(line));
+    assert_non_null(strstr(line, "out of memory"));
+    post(t, id, sizeof(id));
+    app_rig_close(&t->rig);
+    assert_int_equal(atomic_load(&t->director.wakes), 2);
+    (void)fclose(log);
+    (void)close(ends[1]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -199,6 +257,7 @@ int main(void)
         TEST(a_post_wakes),
         TEST(a_failure_is_told),
         TEST(a_thread_waits_once),
+        TEST(what_cannot_be_told_is_logged),
         TEST(waiting_wakes_are_made_at_the_end),
     };
 
