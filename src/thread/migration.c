@@ -64,6 +64,17 @@ static const char schema_1[] =
     "CREATE INDEX members_by_agent ON members (agent_id, house_id);"
     "CREATE INDEX owners ON members (house_id, agent_id) WHERE role = 'owner';"
 
+    /* Whose names members still see, for what they wrote. */
+    "CREATE TABLE former_members ("
+    "  house_id TEXT NOT NULL REFERENCES houses (id),"
+    "  agent_id TEXT NOT NULL REFERENCES agents (id),"
+    "  PRIMARY KEY (house_id, agent_id)"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TRIGGER former_follow_members AFTER DELETE ON members"
+    "  WHEN (SELECT deleted_at FROM houses WHERE id = old.house_id) IS NULL BEGIN"
+    "  INSERT OR IGNORE INTO former_members VALUES (old.house_id, old.agent_id);"
+    "END;"
+
     "CREATE TABLE invites ("
     "  id TEXT NOT NULL PRIMARY KEY,"
     "  house_id TEXT NOT NULL REFERENCES houses (id),"

@@ -98,8 +98,9 @@ int store_agent_list(struct thread_store *s, const struct agent_query *query,
                      const struct store_page *page, struct arena *arena,
                      struct agent_list *ret_list, struct errmsg *msg) MUST_USE;
 
-/* Whether the viewer sees that agent by the rule of the list, though it may have been deleted: then
- * its creator sees it. Nobody sees what does not exist. */
+/* Whether the viewer sees that agent by the rule of the list, or since it was once a member of a
+ * house that the viewer is in, where entries of it are; deleted or not. Nobody sees what does not
+ * exist. */
 int store_agent_seen(struct thread_store *s, struct slice id, struct slice viewer_id,
                      bool *ret_seen, struct errmsg *msg) MUST_USE;
 

@@ -43,6 +43,8 @@ static const char agent_list[] =
 static const char agent_seen[] =
     "SELECT 1 FROM agents a WHERE a.id = ?2 AND (a.id = ?1 OR a.created_by = ?1 OR EXISTS"
     " (SELECT 1 FROM members v JOIN members m ON m.house_id = v.house_id"
+    "  WHERE v.agent_id = ?1 AND m.agent_id = a.id) OR EXISTS"
+    " (SELECT 1 FROM members v JOIN former_members m ON m.house_id = v.house_id"
     "  WHERE v.agent_id = ?1 AND m.agent_id = a.id))";
 
 static struct slice kind_text(enum agent_kind kind)

@@ -35,6 +35,7 @@ static const char house_drop_threads[] =
     "UPDATE threads SET deleted_at = ?2 WHERE house_id = ?1 AND deleted_at IS NULL";
 static const char house_drop_tags[] = "DELETE FROM thread_tags WHERE house_id = ?1";
 static const char house_drop_members[] = "DELETE FROM members WHERE house_id = ?1";
+static const char house_drop_former[] = "DELETE FROM former_members WHERE house_id = ?1";
 static const char house_drop_invites[] = "DELETE FROM invites WHERE house_id = ?1";
 static const char house_drop_config[] =
     "DELETE FROM configs WHERE scope_kind = 'house' AND scope_id = ?1";
@@ -187,6 +188,7 @@ int store_house_delete(struct thread_store *s, struct slice id, int64_t now_ms,
     (void)txn_run(&t, house_drop_threads, PARAMS(T(id), N(now_ms)));
     (void)txn_run(&t, house_drop_tags, PARAMS(T(id)));
     (void)txn_run(&t, house_drop_members, PARAMS(T(id)));
+    (void)txn_run(&t, house_drop_former, PARAMS(T(id)));
     (void)txn_run(&t, house_drop_invites, PARAMS(T(id)));
     (void)txn_run(&t, house_drop_config, PARAMS(T(id)));
     return store_end(&t, s);

@@ -168,8 +168,8 @@ test('each change of a house is told in its primary thread, by who made it', asy
 test('an agent that is deleted leaves its name behind, and nothing else', async (t) => {
     const server = await serveFor(t);
     const { owner, house } = server;
-    const member = await owner.createAgent('Alice Doe', { kind: 'human' });
-    await owner.ask(201, 'PUT', `/api/houses/${house.id}/members/${member.agent.id}`, { role: 'member' });
+    const member = await owner.invite(house.id, 'Alice Doe');
+    const other = await owner.invite(house.id, 'Other');
     const page = await member.signIn();
     const { entries } = await member.get(`/api/threads/${house.primaryThreadId}/entries`);
     const said = await member.say(house.primaryThreadId, 'I was here');
@@ -184,6 +184,7 @@ test('an agent that is deleted leaves its name behind, and nothing else', async 
         );
     }
     const tombstone = await owner.get(`/api/agents/${member.agent.id}`);
+    assert.deepEqual(await other.get(`/api/agents/${member.agent.id}`), tombstone, 'who reads its entries knows its name');
     assert.equal(tombstone.name, 'Alice Doe');
     assert.equal(tombstone.handle, 'alice-doe');
     assert.ok(tombstone.deletedAt >= tombstone.createdAt);
@@ -196,7 +197,7 @@ test('an agent that is deleted leaves its name behind, and nothing else', async 
     assert.ok(history.length > entries.length);
     assert.deepEqual(
         (await owner.get(`/api/houses/${house.id}/members`)).members.map(({ agentId }) => agentId),
-        [owner.agent.id],
+        [owner.agent.id, other.agent.id],
     );
     assert.ok((await owner.list('/api/agents', 'agents')).every(({ id }) => id !== member.agent.id));
     await server.crashAndRestart();

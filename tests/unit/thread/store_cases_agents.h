@@ -199,6 +199,27 @@ static void shows_agents(void **state)
     assert_true(sees(rig, 1, 4));
 }
 
+/* Who left a house, or was deleted, is still seen by those who are in it, and in no list; by nobody
+ * else, nor when the house is gone. */
+static void shows_who_was_there(void **state)
+{
+    struct store_rig *rig = *state;
+    add_house(rig, 1);
+    add_house(rig, 2);
+    for (unsigned i = 3; i <= 5; i++) {
+        add_agent(rig, i);
+        add_member(rig, 1, i, ROLE_MEMBER);
+    }
+    OK(store_member_remove(rig->store, HOUSE(1), AGENT(3), NULL, 0, &rig->msg));
+    OK(store_agent_delete(rig->store, AGENT(4), 9, NULL, 0, &rig->msg));
+    assert_true(sees(rig, 1, 3) && sees(rig, 1, 4) && sees(rig, 5, 3) && sees(rig, 5, 4));
+    assert_false(sees(rig, 3, 1) || sees(rig, 3, 4) || sees(rig, 2, 3) || sees(rig, 2, 4));
+    struct agent_query query = {.viewer_id = AGENT(1)};
+    assert_int_equal(count_agents(rig, &query), 2);
+    OK(store_house_delete(rig->store, HOUSE(1), 9, NULL, 0, &rig->msg));
+    assert_false(sees(rig, 1, 3) || sees(rig, 1, 4) || sees(rig, 1, 5));
+}
+
 /* Pages hold each agent once, in order. */
 static void pages_agents(void **state)
 {
