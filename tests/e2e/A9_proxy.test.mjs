@@ -345,3 +345,35 @@ test('with a secret who has it works with the streams of threads as with others'
     assert.equal(sub.status, 201, sub.text);
     assertProblem(await new Stream(world.server, `arbe-thread-${world.thread.id}`).get(), 401);
 });
+
+test('the end of the server ends live reads cleanly', async (t) => {
+    const { server, owner, thread } = await makeWorld(t, [], {});
+    const { sse, poll } = await live(server, owner, thread.id);
+    await server.stop();
+    await sse.end();
+    assert.equal((await poll).status, 204);
+    await server.start();
+    assert.equal((await proxied(owner, thread.id).get()).status, 200);
+});
+
+test('HEAD is answered like GET, without the body', async (t) => {
+    const { owner, house, thread } = await makeWorld(t);
+    for (const path of [
+        '/api/me',
+        '/api/houses',
+        `/api/houses/${house.id}`,
+        `/api/threads?house_id=${house.id}`,
+        `/api/threads/${thread.id}/entries`,
+        `/api/threads/${thread.id}/config`,
+        '/api/threads/none',
+        '/api/nothing',
+    ]) {
+        const [one, other] = await Promise.all(
+            ['GET', 'HEAD'].map((method) => request(owner.server.base, method, path, { headers: owner.headers })),
+        );
+        assert.equal(other.status, one.status, path);
+        assert.equal(other.headers['content-length'], one.headers['content-length'], path);
+        assert.equal(other.headers['content-type'], one.headers['content-type'], path);
+        assert.equal(other.body.length, 0);
+    }
+});
