@@ -41,6 +41,11 @@ endif
 ifneq ($(shell grep -rlsE '^\#include <jwt.h>' src | head -n 1),)
 LDLIBS += -ljwt
 endif
+ifneq ($(shell grep -rlsE '^\#include <utf8proc.h>' src | head -n 1),)
+LDLIBS += -lutf8proc
+endif
+# What the library wants of others; tools/install/arbe.pc says the same.
+LIBLIBS := -lcurl -lutf8proc
 
 SRC   := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 OBJ   := $(SRC:%.c=$(B)/obj/%.o)
@@ -89,13 +94,13 @@ $(B)/core.a: $(CORE)
 $(B)/libarbe.a: $(LIBOBJ) $(LIBMAP)
 	@rm -f $@
 	$(Q)$(LD) -r -o $(B)/libarbe.o $(LIBOBJ)
-	@sed -n 's/^ *\([a-z_]*\);$$/\1/p' $(LIBMAP) >$(B)/libarbe.names
+	@sed -n 's/^ *\([a-z0-9_]*\);$$/\1/p' $(LIBMAP) >$(B)/libarbe.names
 	$(Q)objcopy --keep-global-symbols=$(B)/libarbe.names $(B)/libarbe.o
 	$(Q)ar rcs $@ $(B)/libarbe.o
 $(B)/libarbe.so.0: $(LIBOBJ) $(LIBMAP)
 	$(SAY) LINK $@
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libarbe.so.0 -Wl,--version-script=$(LIBMAP) $(if $(SAN),,-Wl,-z,defs) \
-	    -o $@ $(LIBOBJ) -lcurl
+	    -o $@ $(LIBOBJ) $(LIBLIBS)
 $(B)/libarbe.so: $(B)/libarbe.so.0
 	@ln -sf $(<F) $@
 
@@ -116,13 +121,13 @@ $(eval $(call test_program,fuzz,_fuzz,_fuzz.o,$(call HELP,fuzz),-fsanitize=fuzze
 $(B)/tests/client/%: $(B)/obj/tests/client/%.o $(B)/libarbe.a
 	$(SAY) LINK $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcurl -lm
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBLIBS) -lm
 
 # Speaks to drivers of the public client suite. It reads JSON with our own base; of streams it knows the library alone.
 ADAPTER := $(patsubst %.c,$(B)/obj/%.o,$(sort $(wildcard tests/client/adapter/*.c)))
 $(B)/client-adapter: $(ADAPTER) $(filter $(B)/obj/src/base/%,$(OBJ)) $(B)/libarbe.a
 	$(SAY) LINK $@
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcurl -lm
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBLIBS) -lm
 
 unit: $(UNIT)
 clients: $(CLIENTS) $(B)/client-adapter

@@ -147,4 +147,14 @@
 #define INDEX_ROWS_MAX          65536u /* of the index that wait to be written; written at once */
 #define SANDBOX_TOKEN_BYTES_MAX (8u * KIB) /* 401 */
 
+/* The board of T3 threads. */
+#define T3_ROWS_MAX           100000u /* of all hosts, unless told otherwise; LIMIT */
+#define T3_HOSTS_MAX          1024u   /* of a board; LIMIT */
+#define T3_HOST_BYTES_MAX     255u    /* of a label; ARGUMENT */
+#define T3_DELETED_MAX        4096u   /* threads remembered as deleted; the oldest is forgotten */
+#define T3_ID_BYTES_MAX       256u    /* decoded; the item is skipped */
+#define T3_TITLE_BYTES_MAX    (4u * KIB) /* cut */
+#define T3_STATE_BYTES_MAX    64u        /* cut */
+#define T3_GRAPHEME_BYTES_MAX 64u        /* of a snippet, on average; cut */
+
 #endif

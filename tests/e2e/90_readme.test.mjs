@@ -53,7 +53,7 @@ test('the tours of the README work as they are written', async (t) => {
 
 test('it says what ./run installs', () => {
     const names = { gcc: 'a C compiler', make: 'make', 'liblmdb-dev': 'LMDB', 'libssl-dev': 'OpenSSL',
-        'libcurl4-openssl-dev': 'libcurl', 'libjwt-dev': 'libjwt', 'libsqlite3-dev': 'SQLite', curl: 'curl' };
+        'libcurl4-openssl-dev': 'libcurl', 'libjwt-dev': 'libjwt', 'libsqlite3-dev': 'SQLite', 'libutf8proc-dev': 'utf8proc', curl: 'curl' };
     const bootstrap = readFileSync(BOOTSTRAP, 'utf8');
     const built = /^build_packages="([^"]*)"/m.exec(bootstrap)[1].split(' ');
     const also = /^run\)\n {4}need_packages \$build_packages (\w+)/m.exec(bootstrap)[1];

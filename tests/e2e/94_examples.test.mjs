@@ -75,7 +75,9 @@ describe('the library, installed', { timeout: 300_000 }, () => {
         const words = config('--cflags', '--libs', 'arbe').filter((word) => !word.startsWith('-I/usr/include'));
         assert.deepEqual(words, [`-I${prefix}/include`, `-L${prefix}/lib`, '-larbe']);
         assert.equal(`arbe ${config('--modversion', 'arbe')[0]}`, good(BIN, ['--version']).trim());
-        assert.ok(config('--static', '--libs', 'arbe').includes('-lcurl'));
+        for (const library of ['-lcurl', '-lutf8proc']) {
+            assert.ok(config('--static', '--libs', 'arbe').includes(library), library);
+        }
     });
 
     test('every header stands alone, in C and in C++', () => {
@@ -89,15 +91,15 @@ describe('the library, installed', { timeout: 300_000 }, () => {
     });
 
     test('the manual names every function of the headers and every error', () => {
-        const page = ['libarbe.3', 'libarbe-scoped.3'].map((name) => readFileSync(join(ROOT, 'docs/man', name), 'utf8')).join('');
+        const page = ['libarbe.3', 'libarbe-scoped.3', 'libarbe-board.3'].map((name) => readFileSync(join(ROOT, 'docs/man', name), 'utf8')).join('');
         const text = readdirSync(join(prefix, 'include/arbe')).map((name) => readFileSync(join(prefix, 'include/arbe', name), 'utf8')).join('');
-        for (const [name] of text.matchAll(/STREAM_ERROR_[A-Z]+\b(?=,)/g)) {
+        for (const [name] of text.matchAll(/(?:STREAM|T3_BOARD)_ERROR_[A-Z]+\b(?=,)/g)) {
             assert.ok(page.includes(name), name);
         }
-        for (const [name] of page.matchAll(/\b(?:stream|scoped)_[a-z_]+(?= ?\(\))/g)) {
+        for (const [name] of page.matchAll(/\b(?:stream|scoped|t3)_[a-z_]+(?= ?\(\))/g)) {
             assert.ok(new RegExp(`\\b${name}\\(`).test(text), `${name} is in the manual only`);
         }
-        for (const [, name] of text.matchAll(/^[a-z][a-z *]*?(?:struct \w+ \*)?((?:stream|scoped)_[a-z_]+)\(/gm)) {
+        for (const [, name] of text.matchAll(/^[a-z][a-z *]*?(?:struct \w+ \*)?((?:stream|scoped|t3)_[a-z_]+)\(/gm)) {
             assert.ok(page.includes(name), `${name} is not in the manual`);
         }
     });

@@ -23,7 +23,7 @@ function declared() {
     for (const header of HEADERS) {
         const text = readFileSync(join(ROOT, 'include/arbe', header), 'utf8').replace(/\/\*[^]*?\*\//g, '').replace(/^#.*$/gm, '');
         for (const statement of text.split(';').filter((one) => !/^\s*(typedef|enum)\b/.test(one))) {
-            const name = /^[\w\s*]*?\b((?:stream|scoped)_\w+)\s*\(/.exec(statement.replace(/^[^]*[{}]/, ''))?.[1];
+            const name = /^[\w\s*]*?\b((?:stream|scoped|t3)_\w+)\s*\(/.exec(statement.replace(/^[^]*[{}]/, ''))?.[1];
             if (name) {
                 names.add(name);
             }
