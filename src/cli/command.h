@@ -25,6 +25,9 @@ int command_serve(int argc, char **argv);
 /* Works with the streams of a server. As above. */
 int command_stream(int argc, char **argv);
 
+/* Shows what threads of T3 Code are doing. As above. */
+int command_board(int argc, char **argv);
+
 /* Work with the API of `arbe serve`: who one is, houses, agents, configs, threads. As above. */
 int command_auth(int argc, char **argv);
 

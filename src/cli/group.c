@@ -70,8 +70,10 @@ static int print_help(const struct group *group, const char *word)
                  word == NULL ? "" : word, word == NULL ? "" : " ",
                  group->operands[0] == '\0' ? "" : " ", group->operands, group->about);
     print_rows(group, word);
-    (void)printf("\nOf every command:\n");
-    flags_print_help(group->shared, group->shared_count, stdout);
+    if (group->shared_count > 0) {
+        (void)printf("\nOf every command:\n");
+        flags_print_help(group->shared, group->shared_count, stdout);
+    }
     (void)printf("\n%s", group->end);
     return end_help();
 }
@@ -130,7 +132,9 @@ static int parse(const struct group *group, int argc, char **argv, void *setting
     if (row->flag_count > 0) {
         memcpy(flags, row->flags, row->flag_count * sizeof(flags[0]));
     }
-    memcpy(flags + row->flag_count, group->shared, group->shared_count * sizeof(flags[0]));
+    if (group->shared_count > 0) {
+        memcpy(flags + row->flag_count, group->shared, group->shared_count * sizeof(flags[0]));
+    }
     choice->operands = argv;
     int code = flags_set_defaults(&table, msg);
 

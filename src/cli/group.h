@@ -7,12 +7,14 @@
 #include "cli/flags.h"
 
 struct app_call;
+struct board_call;
 struct stream_call;
 
 /* What runs a command and returns an exit code; all of a group have the same member. */
 union group_run {
     int (*stream)(struct stream_call *call);
     int (*app)(struct app_call *call);
+    int (*board)(struct board_call *call);
 };
 
 struct group_row {
@@ -29,11 +31,11 @@ struct group_row {
 };
 
 struct group {
-    const char *name;     /* after "arbe" */
-    const char *operands; /* of the usage of all */
-    const char *about;    /* of the help of all; ends with a line end */
-    const char *end;      /* likewise, behind all flags */
-    const struct flag *shared;
+    const char *name;          /* after "arbe" */
+    const char *operands;      /* of the usage of all */
+    const char *about;         /* of the help of all; ends with a line end */
+    const char *end;           /* likewise, behind all flags */
+    const struct flag *shared; /* of every command */
     size_t shared_count;
     const struct group_row *rows;
     size_t row_count;

@@ -17,6 +17,7 @@ struct command {
 static const struct command commands[] = {
     {"agent", command_agent, "people and bots, and their API keys"},
     {"auth", command_auth, "say who one is to which server"},
+    {"board", command_board, "what threads of T3 Code are doing"},
     {"config", command_config, "what houses and threads set"},
     {"house", command_house, "houses, and who is in them"},
     {"serve", command_serve, "serve threads for people and agents, with their streams"},

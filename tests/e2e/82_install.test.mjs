@@ -52,6 +52,7 @@ describe('make install', { timeout: 120_000 }, () => {
             'usr/lib/sysusers.d/arbe.conf',
             'usr/lib/tmpfiles.d/arbe.conf',
             'usr/share/bash-completion/completions/arbe',
+            'usr/share/man/man1/arbe-board.1',
             'usr/share/man/man1/arbe-serve.1',
             'usr/share/man/man1/arbe-stream.1',
             'usr/share/man/man1/arbe-streams.1',
@@ -145,6 +146,22 @@ describe('the manual', { timeout: 120_000 }, () => {
         }
     });
 
+    test('tells of every command of the board, with its flags', () => {
+        const text = page('arbe-board.1');
+        const told = new Set();
+        for (const name of toolsOf(good(BIN, ['board', '--help']))) {
+            assert.match(text, new RegExp(`^\\.(B|BI) ${name}\\b`, 'm'), name);
+            for (const flag of flagsOf(good(BIN, ['board', name, '--help']))) {
+                told.add(flag);
+                assert.match(text, new RegExp(`^\\.(B|BI) .*${flag}\\b`, 'm'), flag);
+            }
+        }
+        assert.ok(told.size >= 2);
+        for (const [flag] of text.matchAll(/--[a-z][a-z0-9-]+/g)) {
+            assert.ok(told.has(flag), `${flag} is in the manual only`);
+        }
+    });
+
     test('is sound roff', () => {
         for (const name of readdirSync(join(ROOT, 'docs/man'))) {
             const { status, stderr } = command('groff', ['-man', '-Tutf8', '-ww', '-z', join('docs/man', name)]);
@@ -175,7 +192,7 @@ describe('completions', { timeout: 120_000 }, () => {
         const offers = (...words) => complete(words).split('\n').filter((word) => word.startsWith(words.at(-1)) && word !== '').sort();
 
         test(`${name}: commands, tools, flags and values come from the help`, () => {
-            assert.deepEqual(offers('arbe', ''), [...GROUPS, 'serve', 'stream', 'streams'].sort());
+            assert.deepEqual(offers('arbe', ''), [...GROUPS, 'board', 'serve', 'stream', 'streams'].sort());
             assert.deepEqual(offers('arbe', 'streams', ''), toolsOf(help).sort());
             assert.deepEqual(offers('arbe', 'streams', '--'), flagsOf(help).sort());
             assert.deepEqual(offers('arbe', 'streams', '--sse-'), ['--sse-heartbeat', '--sse-lifetime']);
@@ -196,6 +213,8 @@ describe('completions', { timeout: 120_000 }, () => {
                 }
             }
             assert.deepEqual(offers('arbe', 'thread', 'entries', ''), ['create', 'read']);
+            assert.deepEqual(offers('arbe', 'board', ''), toolsOf(good(BIN, ['board', '--help'])).sort());
+            assert.deepEqual(offers('arbe', 'board', 'fold', '--'), flagsOf(good(BIN, ['board', 'fold', '--help'])).sort());
             assert.deepEqual(offers('arbe', 'agent', 'key', 'r'), ['revoke']);
             assert.deepEqual(offers('arbe', 'thread', 'list', ''), []);
             assert.deepEqual(offers('arbe', 'house', 'add', 'x', '--role', ''), ['member', 'owner']);
