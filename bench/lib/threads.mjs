@@ -2,7 +2,7 @@
 // a house with many threads takes, at rest and while half of them are written to.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from './client.mjs';
-import { median } from './machine.mjs';
+import { cpuSeconds, median } from './machine.mjs';
 import { wrk } from './programs.mjs';
 
 const TARGETS = 16; // threads, and raw streams beside them
@@ -104,16 +104,19 @@ async function entries({ progress, options }, house) {
 
 // --------------------------------------------------------------------------------------------------- lists
 
-async function looks(house, what, cursor, count) {
+// `alone`: the server does nothing else, so that its processor time is that of the pages.
+async function looks(house, what, cursor, count, alone) {
     const times = [];
+    const before = cpuSeconds(house.server.pid);
     for (let i = 0; i < count; i++) {
         const began = performance.now();
         await house.list(cursor);
         times.push(performance.now() - began);
     }
     times.sort((a, b) => a - b);
+    const cpu_us = alone ? ((cpuSeconds(house.server.pid) - before) * 1e6) / count : undefined;
     return { what, connections: 1, per_second: (1000 * count) / times.reduce((sum, one) => sum + one, 0),
-        p50_ms: times[count >> 1], p99_ms: times[Math.floor(count * 0.99)], failed: 0 };
+        p50_ms: times[count >> 1], p99_ms: times[Math.floor(count * 0.99)], cpu_us, failed: 0 };
 }
 
 // The cursor of the page in the middle.
@@ -149,14 +152,14 @@ async function lists({ progress, options }, house) {
     progress(`i: ${THREADS} threads are made`);
     await house.fill(THREADS - house.threads.length);
     progress('i: pages at rest');
-    const rows = [await looks(house, 'page of 50, the first', undefined, count),
-        await looks(house, 'page of 50, in the middle', await middle(house), count)];
+    const rows = [await looks(house, 'page of 50, the first', undefined, count, true),
+        await looks(house, 'page of 50, in the middle', await middle(house), count, true)];
     const end = new AbortController();
     const writing = write(house, end.signal);
     progress(`i: pages while ${WRITTEN} threads are written to`);
     await sleep(5000); // until each was written to once
     for (const [what, cursor] of [['the first', undefined], ['in the middle', await middle(house)]]) {
-        rows.push(await looks(house, `page of 50, ${what}, while ${WRITTEN} are written to`, cursor, count));
+        rows.push(await looks(house, `page of 50, ${what}, while ${WRITTEN} are written to`, cursor, count, false));
     }
     end.abort();
     await writing;
