@@ -7,6 +7,7 @@
 #include "app/may.h"
 #include "app/record_json.h"
 #include "base/number.h"
+#include "thread/outbox.h"
 #include "thread/recency.h"
 
 #include <stdio.h>
@@ -47,7 +48,11 @@ static int fail(struct api_call *c, const struct stream_error *error)
     switch (error->code) {
     case STREAM_ERROR_NOT_FOUND:
     case STREAM_ERROR_GONE:
-        return api_refuse(c, API_NOT_FOUND, "there is no such thread");
+        /* The thread was there when it was asked for: it went meanwhile, or waits for its stream.
+         */
+        return may_thread(c, c->params[0], ROLE_MEMBER) != API_DONE
+                   ? API_FAILED
+                   : api_refuse(c, API_STREAMS_UNAVAILABLE, "the thread's stream is not there yet");
     case STREAM_ERROR_REJECTED:
     case STREAM_ERROR_ARGUMENT:
         (void)api_refuse(c, API_INVALID_INPUT, "after must be a nextAfter that was told before");
@@ -88,35 +93,36 @@ static void take(struct api_call *c, struct page *page, const struct stream_piec
     }
 }
 
-static int read_page(struct api_call *c, struct page *page)
+/* 0, or the error's code. */
+static int read_page(struct api_call *c, struct page *page, struct stream_error *error)
 {
     char name[THREAD_STREAM_BYTES];
     const struct stream_read_options options = {
         .offset = page->at.offset, .live = STREAM_CATCH_UP, .unit = STREAM_MESSAGES};
     struct stream_reader *reader = NULL;
     struct stream_piece_view piece;
-    struct stream_error error;
 
     thread_stream_name(c->params[0], name);
     page->to_pass = page->at.passed;
     page->at.passed = 0;
-    int code = stream_client_read(c->app->streams, name, &options, &reader, &error);
+    int code = stream_client_read(c->app->streams, name, &options, &reader, error);
 
     while (code == STREAM_OK && page->count < page->limit && c->answer.len < PAGE_BYTES_ENOUGH) {
-        code = stream_reader_next(reader, &piece, &error);
+        code = stream_reader_next(reader, &piece, error);
         if (code == STREAM_OK) {
             take(c, page, &piece);
         }
     }
     page->up_to_date = code == STREAM_END || (code == STREAM_OK && page->up_to_date);
     stream_reader_free(reader);
-    return code == STREAM_OK || code == STREAM_END ? API_DONE : fail(c, &error);
+    return code == STREAM_OK || code == STREAM_END ? 0 : code;
 }
 
 int entry_list(struct api_call *c)
 {
     struct params p;
     struct page page = {.count = 0};
+    struct stream_error error;
 
     params_begin(&p, c->query, &c->memory, &c->error);
     struct slice after = params_text(&p, "after", STREAM_OFFSET_BYTES + 16);
@@ -126,9 +132,18 @@ int entry_list(struct api_call *c)
         may_thread(c, c->params[0], ROLE_MEMBER) != API_DONE) {
         return API_FAILED;
     }
+    const struct page begin = page;
+
     buf_append(&c->answer, SLICE("{\"entries\":["));
-    if (read_page(c, &page) != API_DONE) {
-        return API_FAILED;
+    int code = read_page(c, &page, &error);
+
+    if (code == STREAM_ERROR_NOT_FOUND && page.count == 0) {
+        page = begin;
+        (void)outbox_run(c->app->outbox, c->params[0]); /* the stream may still be owed */
+        code = read_page(c, &page, &error);
+    }
+    if (code != 0) {
+        return fail(c, &error);
     }
     buf_append(&c->answer, SLICE("],\"nextAfter\":\""));
     buf_append(&c->answer, slice_of(page.at.offset)); /* URL-safe text (PROTOCOL.md 8) */

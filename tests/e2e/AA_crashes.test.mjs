@@ -1,8 +1,8 @@
 // Threads across kill -9: conversations lose nothing and repeat nothing, and records agree with what threads were told.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { assertAgreed } from './lib/agreed.mjs';
 import { headerLines, proxied, serveFor } from './lib/serve.mjs';
-import { Server } from './lib/server.mjs';
 import { Sse } from './lib/sse.mjs';
 import { eventually, inParallel, randomFrom, rounds, withDeadline } from './lib/wait.mjs';
 
@@ -129,59 +129,6 @@ test('two who talk, and follow each other live, across kills: nothing is lost, n
     assert.equal(mortal.kills, kills);
 });
 
-// What threads and houses were told, folded into what should be.
-function fold(history) {
-    const state = {
-        name: undefined,
-        status: 'open',
-        members: new Map(),
-        types: history.map(({ payload }) => payload.type),
-    };
-    for (const {
-        authorId,
-        payload: { type, ...rest },
-    } of history) {
-        if (type.endsWith('.renamed')) {
-            state.name = rest.name;
-        } else if (type === 'signal.thread.status_changed') {
-            state.status = rest.status;
-        } else if (type === 'signal.house.created') {
-            state.members.set(authorId, 'owner');
-        } else if (type === 'signal.house.member_added') {
-            state.members.set(rest.agentId, rest.role);
-        } else if (type === 'signal.house.member_removed') {
-            state.members.delete(rest.agentId);
-        }
-    }
-    return state;
-}
-
-async function assertAgreed(owner, houseId, threadIds, what) {
-    const house = await owner.get(`/api/houses/${houseId}`);
-    const told = fold(await owner.history(house.primaryThreadId));
-    assert.deepEqual(told.types.slice(0, 2), ['signal.house.created', 'signal.thread.created'], what);
-    assert.equal(told.name ?? 'Busy', house.name, `${what}: the name of the house`);
-    const members = await owner.list(`/api/houses/${houseId}/members`, 'members');
-    assert.deepEqual(
-        new Map(members.map(({ agentId, role }) => [agentId, role])),
-        new Map([...told.members].sort()),
-        what,
-    );
-    const threads = await owner.list(`/api/threads?house_id=${houseId}`, 'threads');
-    for (const thread of threads.filter(({ id }) => id !== house.primaryThreadId)) {
-        const { name, status, types } = fold(await owner.history(thread.id));
-        assert.equal(types[0], 'signal.thread.created', what);
-        assert.equal(types.filter((type) => type === 'signal.thread.created').length, 1, what);
-        assert.equal(name ?? 'First', thread.name, `${what}: the name of ${thread.id}`);
-        assert.equal(status, thread.status, `${what}: the status of ${thread.id}`);
-    }
-    for (const id of threadIds) {
-        const there = threads.some((one) => one.id === id);
-        const reply = await owner.call('GET', `/api/threads/${id}/stream?offset=-1`);
-        assert.equal(reply.status, there ? 200 : 404, `${what}: the stream of ${id}`);
-    }
-}
-
 test('a kill in the middle of changes leaves records and threads agreed, in the order of the effects', async (t) => {
     const server = await serveFor(t);
     const { owner } = server;
@@ -241,45 +188,4 @@ test('a kill in the middle of changes leaves records and threads agreed, in the 
         await server.start();
         await assertAgreed(owner, house.id, threadIds, `round ${round}, seed ${seed}`);
     }
-});
-
-test('what threads are owed when the server is killed they are given at the next start, in order', async (t) => {
-    const streams = new Server([], { keepDir: true, ownDir: true });
-    t.after(() => streams.dispose());
-    await streams.start();
-    const server = await serveFor(t, ['--streams-url', `http://127.0.0.1:${streams.port}/v1/stream`]);
-    const { owner } = server;
-    const house = await owner.createHouse('Busy');
-    const bot = await owner.createAgent('Bot');
-    const thread = await owner.createThread(house.id, { name: 'First' });
-    const gone = await owner.createThread(house.id, { name: 'First' });
-    const { port } = streams;
-    await streams.crash();
-    // The streams are away: records change all the same, and are answered.
-    await owner.ask(200, 'PATCH', `/api/threads/${thread.id}`, { name: 'Second' });
-    await owner.ask(200, 'PATCH', `/api/threads/${thread.id}`, { status: 'running' });
-    const late = await owner.createThread(house.id, { name: 'First' });
-    await owner.ask(201, 'PUT', `/api/houses/${house.id}/members/${bot.agent.id}`, { role: 'owner' });
-    await owner.ask(200, 'PATCH', `/api/houses/${house.id}`, { name: 'Renamed' });
-    await owner.ask(204, 'DELETE', `/api/threads/${gone.id}`);
-    const refused = await owner.call('POST', `/api/threads/${thread.id}/entries`, {
-        payload: { type: 'chat', text: 'x' },
-    });
-    assert.equal(refused.status, 503, refused.text);
-    await server.crash();
-    streams.launch(['--listen', `127.0.0.1:${port}`]);
-    await streams.listening;
-    await server.start();
-    await eventually(
-        'the threads are told',
-        async () =>
-            (await owner.call('GET', `/api/threads/${late.id}/entries`)).status === 200 &&
-            (await owner.history(thread.id)).length >= 3,
-    );
-    assert.deepEqual(
-        (await owner.history(thread.id)).map(({ payload }) => payload.type),
-        ['signal.thread.created', 'signal.thread.renamed', 'signal.thread.status_changed'],
-    );
-    await assertAgreed(owner, house.id, [thread.id, late.id, gone.id], 'after the start');
-    await owner.say(late.id, 'good');
 });
