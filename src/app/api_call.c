@@ -76,6 +76,19 @@ int api_refuse(struct api_call *c, enum api_code code, const char *format, ...)
     return API_FAILED;
 }
 
+int api_refuse_attempt(struct api_call *c, enum api_code code, const char *sentence)
+{
+    uint64_t wait = attempts_wait_s(c->app->attempts, c->peer, c->now_ms);
+
+    if (wait == 0) {
+        attempts_failed(c->app->attempts, c->peer, c->now_ms);
+        return api_refuse(c, code, "%s", sentence);
+    }
+    c->retry_after = wait;
+    return api_refuse(c, API_AUTH_RATE_LIMITED, "too many attempts failed; try again after %llu s",
+                      (unsigned long long)wait);
+}
+
 static enum api_code code_of(int code)
 {
     switch (code) {
@@ -389,9 +402,16 @@ static bool shows_authorization(const struct http_request *request)
 static int admit(struct api_call *c, const struct http_request *request)
 {
     struct credentials shown;
+    size_t origins = 0;
 
     if (c->route->guard == ROUTE_SANDBOX) {
         return admit_sandbox(c, request);
+    }
+    if (c->route->guard == ROUTE_FREE) {
+        /* A page of another origin must not sign its own agent in. */
+        (void)http_request_header(request, SLICE("origin"), &origins);
+        return origins == 0 ? API_DONE
+                            : origin_check(request, slice_of(c->app->config.public_url), &c->error);
     }
     if (!credentials_find(request, &shown, &c->error)) {
         /* A cookie that is not ours must not keep anybody from signing in. */
@@ -430,7 +450,7 @@ static int check_type(struct api_call *c, const struct http_request *request)
     struct slice type = http_request_header(request, SLICE("content-type"), &count);
     struct slice essence;
 
-    if (c->caller.proof == CALLER_KEY || c->route->guard == ROUTE_SANDBOX || count == 0 ||
+    if (c->caller.proof == CALLER_KEY || c->route->guard == ROUTE_SANDBOX ||
         (c->x->body.whole && c->x->body.len == 0)) {
         return API_DONE;
     }
@@ -504,7 +524,7 @@ void api_begin(struct exchange *x, struct slice path, struct slice query)
     c->query = query;
     c->now_ms = loop_wall_ms(x->worker->loop);
     c->epoch = grants_epoch(app->grants);
-    if (c->route->guard == ROUTE_OPEN) {
+    if (c->route->guard == ROUTE_OPEN || c->route->guard == ROUTE_FREE) {
         c->peer = attempts_address(app->attempts, x->session->conn.watch.fd);
     }
     list_init(&c->task.link);

@@ -80,6 +80,10 @@ int api_refuse(struct api_call *c, enum api_code code, const char *format, ...) 
  * gone out. */
 void api_refuse_now(struct exchange *x, enum api_code code, const char *sentence);
 
+/* The same of a secret that was not the right one: so many a minute and address, then it is
+ * AUTH_RATE_LIMITED. The right one is never refused: there are 256 bits to guess. */
+int api_refuse_attempt(struct api_call *c, enum api_code code, const char *sentence);
+
 /* What a failed call of the store or of the streams is to the caller: `what` is there for
  * ERR_NOTFOUND, as in "there is no such house". Returns API_FAILED. */
 int api_fail(struct api_call *c, int code, const struct errmsg *msg, const char *what);

@@ -3,7 +3,6 @@
 #include "app/handlers.h"
 
 #include "app/app.h"
-#include "app/attempts.h"
 #include "app/may.h"
 #include "app/new_key.h"
 #include "app/record_json.h"
@@ -11,6 +10,7 @@
 #include "thread/mention.h"
 
 #define EXPIRES_SECONDS     (7u * 24 * 3600)
+#define REFUSAL             "the invite is unknown, used or expired"
 #define EXPIRES_SECONDS_MAX (30u * 24 * 3600)
 
 int invite_create(struct api_call *c)
@@ -99,8 +99,8 @@ static int read_nothing(struct api_call *c)
 
 static int refuse_token(struct api_call *c)
 {
-    attempts_failed(c->app->attempts, c->peer, c->now_ms);
-    return api_refuse(c, API_INVITE_UNUSABLE, "the invite is unknown, used or expired");
+    return c->caller.proof == CALLER_NOBODY ? api_refuse_attempt(c, API_INVITE_UNUSABLE, REFUSAL)
+                                            : api_refuse(c, API_INVITE_UNUSABLE, REFUSAL);
 }
 
 /* What the claim is about, with its signal. */
@@ -180,14 +180,6 @@ int invite_claim(struct api_call *c)
 {
     struct stranger stranger = {.key = ""};
     char hash[API_KEY_HASH_BYTES];
-    uint64_t wait = attempts_wait_s(c->app->attempts, c->peer, c->now_ms);
-
-    if (wait > 0) {
-        c->retry_after = wait;
-        return api_refuse(c, API_AUTH_RATE_LIMITED,
-                          "too many attempts failed; try again after %llu s",
-                          (unsigned long long)wait);
-    }
     int result = c->caller.proof == CALLER_NOBODY ? read_stranger(c, &stranger) : read_nothing(c);
 
     if (result == API_DONE && !api_token_shape_good(c->params[0])) {

@@ -2,7 +2,6 @@
 #include "app/handlers.h"
 
 #include "app/app.h"
-#include "app/attempts.h"
 #include "app/paging.h"
 #include "app/record_json.h"
 #include "thread/store_house.h"
@@ -24,8 +23,7 @@ static int find_key(struct api_call *c, struct slice key, struct caller_record *
         code = store_key_find(c->app->store, slice_of(hash), &c->memory, ret, &msg);
     }
     if (code == ERR_NOTFOUND) {
-        attempts_failed(c->app->attempts, c->peer, c->now_ms);
-        return api_refuse(c, API_UNAUTHENTICATED, "the API key is unknown, or was revoked");
+        return api_refuse_attempt(c, API_UNAUTHENTICATED, "the API key is unknown, or was revoked");
     }
     return code == 0 ? API_DONE : api_fail(c, code, &msg, "key");
 }
@@ -64,14 +62,7 @@ int session_open(struct api_call *c)
 {
     struct input in;
     struct caller_record caller;
-    uint64_t wait = attempts_wait_s(c->app->attempts, c->peer, c->now_ms);
 
-    if (wait > 0) {
-        c->retry_after = wait;
-        return api_refuse(c, API_AUTH_RATE_LIMITED,
-                          "too many attempts to sign in failed; try again after %llu s",
-                          (unsigned long long)wait);
-    }
     input_begin(&in, c->body, false, &c->memory, &c->error);
     struct slice key = input_text(&in, "key",
                                   &(struct input_text){.bytes_max = 512, .required = true});

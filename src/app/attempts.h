@@ -20,7 +20,7 @@ void attempts_destroy(struct attempts *a);
 /* Whether `address`, a hash of it, may try now: 0, or after how many seconds it may. */
 uint64_t attempts_wait_s(struct attempts *a, uint64_t address, int64_t now_ms) MUST_USE;
 
-/* It has tried, and failed. */
+/* It has tried, and failed. Who is told to wait is not counted again. */
 void attempts_failed(struct attempts *a, uint64_t address, int64_t now_ms);
 
 /* A hash of the address that the socket is connected to, an IPv6 one by its first 64 bits; under a

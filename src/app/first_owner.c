@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "thread/api_key.h"
 #include "thread/outbox.h"
+#include "thread/recency.h"
 #include "thread/store_house.h"
 
 #include <stdlib.h>
@@ -108,6 +109,29 @@ static int keep(struct app *app, const struct first *f, struct errmsg *msg)
                              msg);
 }
 
+static int stop_at_first(void *context, const char *name, const struct stream_info *info)
+{
+    bool *found = context;
+
+    (void)name;
+    (void)info;
+    *found = true;
+    return 1;
+}
+
+/* Streams of threads without any record: the records were lost, and this is no first start. Where
+ * the streams cannot be listed, that is not known. */
+static int check_is_first(struct app *app, struct errmsg *msg)
+{
+    bool found = false;
+
+    (void)stream_client_list(app->streams, THREAD_STREAM, stop_at_first, &found, NULL);
+    return found ? err_set(msg, ERR_MISMATCH,
+                           "there are streams of threads, but app.db has no records: it was lost. "
+                           "Bring it back from a backup; or begin anew with another --data")
+                 : 0;
+}
+
 int first_owner_make(struct app *app, struct errmsg *msg)
 {
     const struct app_config *config = &app->config;
@@ -116,6 +140,10 @@ int first_owner_make(struct app *app, struct errmsg *msg)
     int code = store_agent_any(app->store, &any, msg);
 
     if (code != 0 || any) {
+        return code;
+    }
+    code = check_is_first(app, msg);
+    if (code != 0) {
         return code;
     }
     arena_init(&f.memory, MEMORY_BYTES_MAX);

@@ -131,7 +131,7 @@ struct slice input_text(struct input *in, const char *name, const struct input_t
     if (text.ptr == NULL) {
         return none;
     }
-    if (text.len == 0) {
+    if (slice_trim(text).len == 0) {
         input_refuse(in, name, "must not be empty");
     } else if (is_control(text, rules->lines)) {
         input_refuse(in, name, "must not hold control characters");

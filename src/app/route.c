@@ -5,7 +5,7 @@
 #include "base/attr.h"
 
 const struct route routes[] = {
-    {HTTP_POST, "/api/session", ROUTE_OPEN, ROUTE_POOL, session_open},
+    {HTTP_POST, "/api/session", ROUTE_FREE, ROUTE_POOL, session_open},
     {HTTP_DELETE, "/api/session", ROUTE_OPEN, ROUTE_POOL, session_close},
     {HTTP_GET, "/api/me", ROUTE_AGENT, ROUTE_POOL, me_get},
 

@@ -12,6 +12,7 @@ struct api_call;
 
 /* Who may ask at all; what they may then is the handler's business. */
 enum route_guard {
+    ROUTE_FREE,    /* anybody; a key or session is not looked at */
     ROUTE_OPEN,    /* anybody; a key or session is looked at when there is one */
     ROUTE_AGENT,   /* who shows a key or has a session */
     ROUTE_SANDBOX, /* who shows a token of a sandbox */

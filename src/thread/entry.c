@@ -301,8 +301,10 @@ bool entry_id_possible(struct slice id)
 
 bool entry_id_good(struct slice id)
 {
+    /* "." and ".." would be folded away where an id is a part of a URL. */
     return id.len <= ENTRY_ID_BYTES_MAX && entry_id_possible(id) &&
-           !slice_starts_with(id, SLICE(ENTRY_ID_RESERVED));
+           !slice_starts_with(id, SLICE(ENTRY_ID_RESERVED)) && !slice_equal(id, SLICE(".")) &&
+           !slice_equal(id, SLICE(".."));
 }
 
 size_t entry_tombstone_id(struct slice id, char out[static ENTRY_ID_BYTES])

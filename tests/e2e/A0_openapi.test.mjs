@@ -83,7 +83,8 @@ test('it says who may come', () => {
     const wanted = {
         AGENT: [KEYS],
         SANDBOX: [[{ sandboxToken: [] }]],
-        OPEN: [[], [{}, ...KEYS]], // signing in looks at no credentials
+        FREE: [[]], // signing in looks at no credentials
+        OPEN: [[{}, ...KEYS]],
     };
     for (const { method, path, guard } of routes) {
         const { security } = DOCUMENT.paths[path][method];

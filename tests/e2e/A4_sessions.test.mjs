@@ -128,16 +128,32 @@ test('who fails ten times to sign in waits', async (t) => {
     }
     const { token } = await owner.ask(201, 'POST', `/api/houses/${house.id}/invites`, {});
     for (const refused of [
-        await signIn(server, owner.key),
         await signIn(server, wrong),
-        await nobody(server).call('POST', `/api/invites/${token}`, { name: 'x' }),
+        await nobody(server).call('POST', `/api/invites/${'0'.repeat(64)}`, { name: 'x' }),
     ]) {
         assertRefused(refused, 429, 'auth.rate_limited');
         const wait = Number(refused.headers['retry-after']);
         assert.ok(wait >= 1 && wait <= 60, refused.headers['retry-after']);
         assert.equal(refused.json().error.recoverable, true);
     }
-    await owner.get('/api/me'); // who has a key is not concerned
+    // Who has the right one is not concerned, though others behind the same proxy guess.
+    assert.equal((await signIn(server, owner.key)).status, 200);
+    await nobody(server).ask(201, 'POST', `/api/invites/${token}`, { name: 'x' });
+    await owner.get('/api/me');
+});
+
+test('a page of another origin signs nobody in; what is signed in already is not looked at', async (t) => {
+    const server = await serveFor(t);
+    const { key } = server.owner;
+    const from = (origin, headers = {}) =>
+        nobody(server).call('POST', '/api/session', { key }, { headers: { Origin: origin, ...headers } });
+    assertRefused(await from('http://evil.example'), 403, 'auth.bad_origin');
+    assertRefused(await from('http://127.0.0.1:1'), 403, 'auth.bad_origin');
+    const first = await from(server.base);
+    assert.equal(first.status, 200);
+    const cookie = first.headers['set-cookie'][0].split(';')[0];
+    const again = await nobody(server).call('POST', '/api/session', { key }, { headers: { Cookie: cookie } });
+    assert.equal(again.status, 200);
 });
 
 test('a good key does not use up what is there for bad ones', async (t) => {

@@ -1,8 +1,11 @@
 // Threads across kill -9: conversations lose nothing and repeat nothing, and records agree with what threads were told.
 import assert from 'node:assert/strict';
+import { existsSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { assertAgreed } from './lib/agreed.mjs';
 import { headerLines, proxied, serveFor } from './lib/serve.mjs';
+import { run } from './lib/server.mjs';
 import { Sse } from './lib/sse.mjs';
 import { eventually, inParallel, randomFrom, rounds, withDeadline } from './lib/wait.mjs';
 
@@ -188,4 +191,24 @@ test('a kill in the middle of changes leaves records and threads agreed, in the 
         await server.start();
         await assertAgreed(owner, house.id, threadIds, `round ${round}, seed ${seed}`);
     }
+});
+
+test('records that were lost are no first start', async (t) => {
+    const server = await serveFor(t);
+    const { owner, house } = server;
+    const entry = await owner.ask(201, 'POST', `/api/threads/${house.primaryThreadId}/entries`, {
+        payload: { type: 'chat', text: 'kept' },
+    });
+    await server.stop();
+    const kept = ['app.db', 'app.db-wal', 'app.db-shm'].filter((name) => existsSync(join(server.dir, name)));
+    kept.forEach((name) => renameSync(join(server.dir, name), join(server.dir, `${name}.away`)));
+    const refused = await run(['serve', '--listen', '127.0.0.1:0', '--data', server.dir]);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /app\.db has no records: it was lost\. Bring it back from a backup/);
+    assert.doesNotMatch(refused.stdout + refused.stderr, /first start/);
+    ['app.db', 'app.db-wal', 'app.db-shm'].forEach((name) => rmSync(join(server.dir, name), { force: true }));
+    kept.forEach((name) => renameSync(join(server.dir, `${name}.away`), join(server.dir, name)));
+    await server.start();
+    const { entries } = await owner.get(`/api/threads/${house.primaryThreadId}/entries`);
+    assert.deepEqual(entries.at(-1), entry);
 });

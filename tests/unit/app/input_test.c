@@ -115,6 +115,8 @@ static void refuses_texts_in_words(void **state)
     expect_refusal(&r, "a must be a string, not null", "a");
     (void)input_text(begin(&r, "{\"a\":\"\"}"), "a", &needed);
     expect_refusal(&r, "a must not be empty", "a");
+    (void)input_text(begin(&r, "{\"a\":\"  \"}"), "a", &needed);
+    expect_refusal(&r, "a must not be empty", "a");
     (void)input_text(begin(&r, "{\"a\":\"123456\"}"), "a", &needed);
     expect_refusal(&r, "a must have at most 5 bytes, not 6", "a");
     (void)input_text(begin(&r, "{\"a\":\"1\\n\"}"), "a", &needed);

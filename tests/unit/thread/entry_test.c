@@ -161,12 +161,14 @@ static void test_ids(void **state)
         bool good = c != '\0' && strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                                         "0123456789._~-",
                                         c) != NULL;
-        assert_int_equal(entry_id_good((struct slice){&one, 1}), good);
+        assert_int_equal(entry_id_good((struct slice){&one, 1}), good && c != '.');
         assert_int_equal(entry_id_possible((struct slice){&one, 1}), good);
     }
     assert_true(entry_id_good(SLICE("arbe")));
     assert_true(entry_id_good(SLICE("Arbe.x")));
     assert_false(entry_id_good(SLICE("arbe.")));
+    assert_false(entry_id_good(SLICE("..")));
+    assert_true(entry_id_good(SLICE("...")));
 }
 
 /* What is written is read again, payload byte for byte. */
