@@ -1,5 +1,27 @@
 /* The first start: the key is told before it is stored, and who cannot be told is not made. */
+#include "arbe/stream_client.h"
+
+/* Whether the streams that stand in here have one of a thread, and can be listed. */
+static struct {
+    bool has_thread;
+    bool silent;
+} world;
+
+static int list_of_world(struct stream_client *client, const char *prefix, stream_list_fn each,
+                         void *context, struct stream_error *ret_error)
+{
+    (void)client;
+    (void)prefix;
+    (void)ret_error;
+    if (world.silent) {
+        return STREAM_ERROR_NETWORK;
+    }
+    return world.has_thread ? each(context, "arbe-thread-x", NULL) : STREAM_OK;
+}
+
+#define stream_client_list list_of_world
 #include "app/first_owner.c"
+#undef stream_client_list
 
 #include "thread/store_outbox.h"
 #include "unit/app/desk_rig.h"
@@ -100,11 +122,31 @@ static void who_cannot_be_told_is_not_made(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* Streams of threads without any record are no first start: nobody is made, and it is said why.
+ * Where the streams cannot be asked, they are not in the way. */
+static void lost_records_are_no_first_start(void **state)
+{
+    struct teller *t = *state;
+    struct errmsg msg = {{0}};
+
+    world.has_thread = true;
+    assert_int_equal(first_owner_make(&t->desk.app, &msg), ERR_MISMATCH);
+    world.has_thread = false;
+    assert_non_null(strstr(msg.text, "app.db has no records: it was lost"));
+    assert_false(anybody(t));
+    assert_int_equal(t->times, 0);
+    world.silent = true;
+    FINE(first_owner_make(&t->desk.app, msg));
+    world.silent = false;
+    assert_true(anybody(t));
+}
+
 int main(void)
 {
     const struct CMUnitTest owner_tests[] = {
         TEST(one_is_made_once),
         TEST(who_cannot_be_told_is_not_made),
+        TEST(lost_records_are_no_first_start),
     };
 
     return UNIT_RUN(owner_tests);
