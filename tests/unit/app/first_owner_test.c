@@ -1,6 +1,8 @@
 /* The first start: the key is told before it is stored, and who cannot be told is not made. */
 #include "arbe/stream_client.h"
 
+#include <stdbool.h>
+
 /* Whether the streams that stand in here have one of a thread, and can be listed. */
 static struct {
     bool has_thread;
@@ -127,12 +129,12 @@ static void who_cannot_be_told_is_not_made(void **state)
 static void lost_records_are_no_first_start(void **state)
 {
     struct teller *t = *state;
-    struct errmsg msg = {{0}};
+    struct errmsg why = {{0}};
 
     world.has_thread = true;
-    assert_int_equal(first_owner_make(&t->desk.app, &msg), ERR_MISMATCH);
+    assert_int_equal(first_owner_make(&t->desk.app, &why), ERR_MISMATCH);
     world.has_thread = false;
-    assert_non_null(strstr(msg.text, "app.db has no records: it was lost"));
+    assert_non_null(strstr(why.text, "app.db has no records: it was lost"));
     assert_false(anybody(t));
     assert_int_equal(t->times, 0);
     world.silent = true;
