@@ -353,15 +353,36 @@ static int take_link(struct app_call *call, char *text, const char **ret_token)
     return 0;
 }
 
-/* Claims the invite as who one is, or as somebody new, who is then signed in. */
+/* Signs in whom the answer made, in place of whoever was. */
+static int become(struct app_call *call, struct slice answer)
+{
+    bool replaces = call->login.key[0] != '\0';
+
+    (void)snprintf(call->key, sizeof(call->key), "%s",
+                   record_text(answer, "apiKey", &call->memory).ptr);
+    interrupt_forget(call->client);
+    scoped_client_free(call->client);
+    call->client = NULL;
+    int code = app_call_connect(call);
+
+    code = code == 0 ? auth_keep(call) : code;
+    if (code == 0 && replaces) {
+        app_call_tell(call, "the login of before is replaced; its key stays good");
+    }
+    return code;
+}
+
+/* Claims the invite as who one is, or under a name as somebody new, who is then signed in. */
 static int claim(struct app_call *call, const char *token)
 {
     char path[PATH_BYTES];
-    bool is_new = call->key[0] == '\0';
+    bool is_new = call->set.name != NULL;
     struct buf body;
     struct slice answer;
 
-    if (is_new && call->set.name == NULL) {
+    if (is_new) {
+        explicit_bzero(call->key, sizeof(call->key)); /* with one, nobody is made */
+    } else if (call->key[0] == '\0') {
         return app_call_refuse(call, COMMAND_USAGE, "client.usage",
                                "--name NAME joins as somebody new, arbe auth login as who you are",
                                "not signed in to %.200s", call->url);
@@ -373,7 +394,7 @@ static int claim(struct app_call *call, const char *token)
     }
     (void)snprintf(path, sizeof(path), "/api/invites/%.64s", token);
     app_body_begin(&body);
-    app_body_text(&body, "name", is_new ? call->set.name : NULL);
+    app_body_text(&body, "name", call->set.name);
     app_body_end(&body);
     code = app_call_send(call, "POST", path, NULL, &body, &answer);
     buf_finish(&body);
@@ -386,16 +407,7 @@ static int claim(struct app_call *call, const char *token)
     } else {
         print_house(call, record_value(answer, "house"));
     }
-    if (!is_new) {
-        return 0;
-    }
-    (void)snprintf(call->key, sizeof(call->key), "%s",
-                   record_text(answer, "apiKey", &call->memory).ptr);
-    interrupt_forget(call->client);
-    scoped_client_free(call->client);
-    call->client = NULL;
-    code = app_call_connect(call);
-    return code == 0 ? auth_keep(call) : code;
+    return is_new ? become(call, answer) : 0;
 }
 
 static int join(struct app_call *call)
@@ -458,8 +470,8 @@ static const struct group_row rows[] = {
      "Prints a link that lets one person into the house, once. Owners may.\n"},
     {"join", "", 0, 0, NULL, RUN(join), FLAGS(join_flags), "use such a link",
      "Takes the link, or the token at its end, from stdin, where a terminal does not show it, or\n"
-     "from --token-file. Whoever is signed in joins; with --name somebody new is made, whose key\n"
-     "is kept as by arbe auth login.\n"},
+     "from --token-file. Whoever is signed in joins; with --name somebody new is made, whose\n"
+     "key is kept as by arbe auth login, in place of that of whoever was signed in.\n"},
 };
 
 int command_house(int argc, char **argv)

@@ -188,6 +188,14 @@ describe('house', { timeout: 300_000 }, () => {
         assert.equal((await fresh({ ARBE_URL: server.base }).run(['house', 'join', '--name', 'Late'], { input: `${token}\n` })).code, 3);
         await me.refused(2, 'client.usage', ['house', 'join'], { input: 'no-invite\n' });
 
+        const fresher = (await me.good(['house', 'invite'])).trim();
+        const joining = guest.terminal(['house', 'join', '--name', 'Neu']);
+        await joining.until(/invite: /);
+        joining.type(`${fresher}\n`);
+        assert.equal((await joining.end()).code, 0, joining.stdout);
+        assert.match(joining.stdout, /signed in to \S+ as Neu .*\r\n(.*\r\n)*the login of before is replaced/);
+        assert.match(await guest.good(['auth', 'whoami']), /^agent: Neu\n/, 'a name means somebody new, whoever is signed in');
+
         const [invite] = await me.json('house', 'invite', '--role', 'owner');
         assert.deepEqual(Object.keys(invite).sort(), ['expiresAt', 'id', 'role', 'token', 'url']);
         const second = await signedIn((await server.owner.createAgent('Second', { kind: 'human' })).key);
@@ -197,7 +205,7 @@ describe('house', { timeout: 300_000 }, () => {
         await me.good(['agent', 'create', 'Inn Bot']);
         assert.equal((await me.json('house', 'add', '@inn-bot'))[0].role, 'member');
         assert.equal((await me.json('house', 'add', '@inn-bot', '--role', 'owner'))[0].role, 'owner');
-        assert.equal((await me.json('house', 'members')).length, 4);
+        assert.equal((await me.json('house', 'members')).length, 5);
         await me.refused(1, 'validation.invalid_input', ['house', 'add', '@inn-bot', '--role', 'king']);
         for (const args of [['edit', '--name', 'Mine'], ['delete', 'Inn'], ['invite'], ['add', '@inn-bot'], ['remove', '@inn-bot']]) {
             const { code, stderr } = await guest.run(['house', ...args]);
