@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <unistd.h>
 
 #define MEMORY_BYTES_MAX (256u * MIB)
@@ -37,6 +38,19 @@ void app_call_set_url(struct app_call *call, const char *url)
     (void)snprintf(call->url, sizeof(call->url), "%.*s", (int)len, url);
 }
 
+static bool begins_as_url(const char *text)
+{
+    return strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
+}
+
+int app_call_refuse_url(const struct app_call *call, const char *url)
+{
+    return begins_as_url(url)
+               ? 0
+               : app_call_refuse(call, COMMAND_USAGE, "client.usage", NULL,
+                                 "a URL begins with http:// or https://, not \"%.100s\"", url);
+}
+
 int app_call_choose(struct app_call *call)
 {
     const char *url = call->set.url != NULL ? call->set.url : environment("ARBE_URL");
@@ -55,6 +69,10 @@ int app_call_choose(struct app_call *call)
     if (url != NULL && strlen(url) >= sizeof(call->url)) {
         return app_call_refuse(call, COMMAND_USAGE, "client.usage", NULL,
                                "a URL has at most %zu bytes", sizeof(call->url) - 1);
+    }
+    code = url == NULL ? 0 : app_call_refuse_url(call, url);
+    if (code != 0) {
+        return code;
     }
     if (key != NULL && strlen(key) >= sizeof(call->key)) {
         return app_call_refuse(call, COMMAND_USAGE, "client.usage", NULL,

@@ -86,6 +86,9 @@ int app_call_connect(struct app_call *call) MUST_USE;
 /* Both, and refuses to go on without a key. As above. */
 int app_call_open(struct app_call *call) MUST_USE;
 
+/* 0 for what begins as a URL does, or an exit code after having said that it does not. */
+int app_call_refuse_url(const struct app_call *call, const char *url) MUST_USE;
+
 /* Writes the URL of an app: without what follows its host's root or stream route. */
 void app_call_set_url(struct app_call *call, const char *url);
 

@@ -337,6 +337,11 @@ static int take_link(struct app_call *call, char *text, const char **ret_token)
     if (route != NULL) {
         *route = '\0';
         *ret_token = route + sizeof("/invite/") - 1;
+        int code = app_call_refuse_url(call, text);
+
+        if (code != 0) {
+            return code;
+        }
         if (strlen(text) >= sizeof(call->url)) {
             *ret_token = "";
         } else if (call->set.url == NULL && strcmp(text, call->url) != 0) {

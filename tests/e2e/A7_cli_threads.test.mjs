@@ -136,6 +136,17 @@ describe('auth', { timeout: 300_000 }, () => {
         assert.match(refused.stderr, /may be read or written by others .*chmod 600/);
     });
 
+    test('a URL has a scheme', async () => {
+        for (const url of ['127.0.0.1:4437', 'ftp://127.0.0.1', 'localhost']) {
+            const ways = [[['auth', 'login', '--url', url], {}], [['house', 'list', '--url', url], {}], [['house', 'list'], { env: { ARBE_URL: url } }],
+                [['house', 'join'], { input: `${url}/invite/${'0'.repeat(64)}\n` }]];
+            for (const [args, options] of ways) {
+                const { message } = await ann.refused(2, 'client.usage', args, options);
+                assert.equal(message, `a URL begins with http:// or https://, not "${url}"`);
+            }
+        }
+    });
+
     test('another key of the environment does not use what is selected', async () => {
         const bob = await server.owner.createAgent('Bob', { kind: 'human' });
         const { stderr, code } = await ann.run(['thread', 'list'], { env: { ARBE_API_KEY: bob.key } });
