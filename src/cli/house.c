@@ -266,6 +266,43 @@ static int remove_member(struct app_call *call)
     return code == 0 ? app_call_send(call, "DELETE", path, NULL, NULL, NULL) : code;
 }
 
+/* Prints the answer with its link as a whole: a server without --public-url gives the path alone. */
+static void print_invite_json(struct app_call *call, struct slice invite, const char *url)
+{
+    struct slice link = record_value(invite, "url");
+    struct slice before = {invite.ptr, link.len > 0 ? (size_t)(link.ptr - invite.ptr) : 0};
+    struct buf line;
+
+    buf_init(&line, 4 * KIB);
+    buf_append(&line, before);
+    json_append_string(&line, slice_of(url));
+    buf_append(&line, (struct slice){invite.ptr + before.len + link.len,
+                                     invite.len - before.len - link.len});
+    app_call_print_json(call, before.len == 0 || line.failed ? invite : buf_slice(&line));
+    buf_finish(&line);
+}
+
+static void print_invite(struct app_call *call, struct slice invite)
+{
+    struct slice url = record_text(invite, "url", &call->memory);
+    char link[LOGIN_URL_BYTES + 128];
+    char until[RECORD_TIME_BYTES];
+
+    (void)snprintf(link, sizeof(link), "%s%.*s", slice_starts_with(url, SLICE("/")) ? call->url : "",
+                   (int)url.len, url.ptr);
+    if (call->set.json) {
+        print_invite_json(call, invite, link);
+        return;
+    }
+    record_format_time(until, record_number(invite, "expiresAt"));
+    out_add_shown(&call->out, slice_of(link));
+    out_add(&call->out, SLICE("\n"));
+    out_end_message(&call->out);
+    app_call_tell(call, "for one person, until %s; it is not shown again", until);
+    app_call_tell(call, "used by: arbe house join, which reads it from stdin; --name NAME joins as "
+                        "somebody new");
+}
+
 static int invite(struct app_call *call)
 {
     char path[PATH_BYTES];
@@ -289,20 +326,8 @@ static int invite(struct app_call *call)
     app_body_end(&body);
     code = app_call_send(call, "POST", path, NULL, &body, &record);
     buf_finish(&body);
-    if (code == 0 && call->set.json) {
-        app_call_print_json(call, record);
-    } else if (code == 0) {
-        struct slice url = record_text(record, "url", &call->memory);
-        char until[RECORD_TIME_BYTES];
-
-        record_format_time(until, record_number(record, "expiresAt"));
-        if (slice_starts_with(url, SLICE("/"))) {
-            out_add_shown(&call->out, slice_of(call->url)); /* a server without --public-url */
-        }
-        out_add_shown(&call->out, url);
-        out_add(&call->out, SLICE("\n"));
-        out_end_message(&call->out);
-        app_call_tell(call, "for one person, until %s; it is not shown again", until);
+    if (code == 0) {
+        print_invite(call, record);
     }
     return code;
 }

@@ -209,6 +209,10 @@ describe('house', { timeout: 300_000 }, () => {
 
         const [invite] = await me.json('house', 'invite', '--role', 'owner');
         assert.deepEqual(Object.keys(invite).sort(), ['expiresAt', 'id', 'role', 'token', 'url']);
+        assert.equal(invite.url, `${server.base}/invite/${invite.token}`, 'as a whole here as well');
+        const inviting = me.terminal(['house', 'invite']);
+        assert.equal((await inviting.end()).code, 0);
+        assert.match(inviting.stdout, /^http\S+\r\nfor one person, until .*\r\nused by: arbe house join, which reads it from stdin/);
         const second = await signedIn((await server.owner.createAgent('Second', { kind: 'human' })).key);
         await second.good(['house', 'join'], { input: `${server.base}/invite/${invite.token}\n` });
         assert.match(await second.good(['house', 'members', 'Inn']), new RegExp(`^${UUID} owner {2}human Second @second$`, 'm'));
