@@ -1,5 +1,6 @@
 /* arbe agent: people and bots, and their API keys. */
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "cli/app_flags.h"
 #include "cli/command.h"
 #include "cli/config_file.h"
@@ -102,6 +103,12 @@ static int add_settings(struct app_call *call, struct buf *body)
     if (set->system_prompt_file != NULL) {
         if (config_file_read(set->system_prompt_file, &prompt, &msg) != 0) {
             return app_call_cannot(call, &msg);
+        }
+        if (!utf8_valid(slice_of(prompt))) {
+            free(prompt);
+            return app_call_refuse(call, COMMAND_USAGE, "client.usage", NULL,
+                                   "%.200s is not UTF-8, which a text must be",
+                                   set->system_prompt_file);
         }
         app_body_text(body, "systemPrompt", prompt);
         free(prompt);

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/record.h"
@@ -133,6 +134,26 @@ static void finish(struct app_call *call)
     explicit_bzero(&call->login, sizeof(call->login));
 }
 
+/* Whether all words that are stored as they come can be: JSON strings are UTF-8. Names of
+ * files may be anything. */
+static int check_texts(const struct app_call *call)
+{
+    const struct app_settings *set = &call->set;
+    const char *const texts[] = {set->name, set->description, set->model, set->environment,
+                                 set->tags, set->patch,       set->id,    set->reply_to};
+    bool good = true;
+
+    for (int i = 0; i < call->operand_count; i++) {
+        good = good && utf8_valid(slice_of(call->operands[i]));
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
+        good = good && (texts[i] == NULL || utf8_valid(slice_of(texts[i])));
+    }
+    return good ? 0
+                : app_call_refuse(call, COMMAND_USAGE, "client.usage", NULL,
+                                  "a word is not UTF-8, which a text must be");
+}
+
 int app_call_run(const struct group *group, int argc, char **argv)
 {
     struct app_call call = {.group = group->name, .name = "", .set.retries = UINT64_MAX};
@@ -149,6 +170,10 @@ int app_call_run(const struct group *group, int argc, char **argv)
     call.name = choice.row->name;
     call.operands = choice.operands;
     call.operand_count = choice.operand_count;
+    code = check_texts(&call);
+    if (code != 0) {
+        return code;
+    }
     interrupt_begin();
     out_init(&call.out);
     arena_init(&call.memory, MEMORY_BYTES_MAX);
@@ -320,6 +345,10 @@ int app_call_read_stdin(struct app_call *call, struct slice *ret_text)
         if (code == 0 && interrupt_signal() != 0) {
             code = COMMAND_INTERRUPTED + interrupt_signal();
         }
+    }
+    if (code == 0 && !utf8_valid(buf_slice(&data))) {
+        code = app_call_refuse(call, COMMAND_USAGE, "client.usage", NULL,
+                               "stdin is not UTF-8, which a text must be");
     }
     if (code == 0) {
         const char *copy = arena_try_copy(&call->memory, buf_slice(&data));

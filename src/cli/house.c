@@ -288,8 +288,8 @@ static void print_invite(struct app_call *call, struct slice invite)
     char link[LOGIN_URL_BYTES + 128];
     char until[RECORD_TIME_BYTES];
 
-    (void)snprintf(link, sizeof(link), "%s%.*s", slice_starts_with(url, SLICE("/")) ? call->url : "",
-                   (int)url.len, url.ptr);
+    (void)snprintf(link, sizeof(link), "%s%.*s",
+                   slice_starts_with(url, SLICE("/")) ? call->url : "", (int)url.len, url.ptr);
     if (call->set.json) {
         print_invite_json(call, invite, link);
         return;

@@ -403,6 +403,24 @@ describe('entries', { timeout: 300_000 }, () => {
         await ann.refused(3, 'record.not_found', ['thread', 'entries', 'create', server.house.id, 'x']);
     });
 
+    test('what is no UTF-8 is refused, not mended', async () => {
+        const id = await newThread();
+        const bytes = Buffer.from([0x61, 0xff, 0xc3, 0x28]);
+        const { message } = await ann.refused(2, 'client.usage', ['thread', 'entries', 'create', id], { input: bytes });
+        assert.equal(message, 'stdin is not UTF-8, which a text must be');
+        const prompt = join(top, 'bytes');
+        writeFileSync(prompt, bytes);
+        await ann.refused(2, 'client.usage', ['agent', 'create', 'Bytes', '--system-prompt-file', prompt]);
+        for (const words of [`thread entries create ${id} "$(printf 'a\\377')"`, `thread update ${id} --name "$(printf 'a\\377')"`]) {
+            const { code, stderr } = await ann.line(`arbe ${words}`).end();
+            assert.equal(code, 2, stderr);
+            assert.equal(stderr, 'error: a word is not UTF-8, which a text must be\n');
+        }
+        assert.deepEqual((await server.owner.history(id)).map(({ payload }) => payload.type), ['signal.thread.created']);
+        await ann.good(['thread', 'entries', 'create', id], { input: 'Grüße 🐻' });
+        assert.equal((await server.owner.history(id)).at(-1).payload.text, 'Grüße 🐻');
+    });
+
     test('a repeated post gets the first answer, whichever thread of the server is faster', async () => {
         const thread = await server.owner.createThread(server.house.id);
         for (let i = 0; i < rounds(300); i++) {
