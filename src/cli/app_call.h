@@ -152,6 +152,10 @@ int app_call_cannot(const struct app_call *call, const struct errmsg *msg);
  * others become harmless. */
 void app_call_tell(const struct app_call *call, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* The same for what one should know of a success, whoever looks; nothing with --json, where the
+ * answer has it. */
+void app_call_warn(const struct app_call *call, const char *format, ...) PRINTF_LIKE(2, 3);
+
 /* Prints a record as it came, on one line. */
 void app_call_print_json(struct app_call *call, struct slice record);
 

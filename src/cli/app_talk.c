@@ -172,23 +172,40 @@ int app_call_cannot(const struct app_call *call, const struct errmsg *msg)
     return app_call_refuse(call, COMMAND_FAILED, "client.failed", NULL, "%s", msg->text);
 }
 
-void app_call_tell(const struct app_call *call, const char *format, ...)
+static void PRINTF_LIKE(2, 0) say_line(struct slice before, const char *format, va_list args)
 {
     char text[1024];
     struct buf line;
-    va_list args;
 
-    if (call->set.json || isatty(STDERR_FILENO) != 1) {
-        return;
-    }
-    va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
     buf_init(&line, LINE_BYTES_MAX);
+    buf_append(&line, before);
     append_shown(&line, slice_of(text));
     buf_append_char(&line, '\n');
     (void)fwrite(line.ptr, 1, line.len, stderr);
     buf_finish(&line);
+}
+
+void app_call_tell(const struct app_call *call, const char *format, ...)
+{
+    va_list args;
+
+    if (!call->set.json && isatty(STDERR_FILENO) == 1) {
+        va_start(args, format);
+        say_line(SLICE(""), format, args);
+        va_end(args);
+    }
+}
+
+void app_call_warn(const struct app_call *call, const char *format, ...)
+{
+    va_list args;
+
+    if (!call->set.json) {
+        va_start(args, format);
+        say_line(SLICE("warning: "), format, args);
+        va_end(args);
+    }
 }
 
 void app_call_print_json(struct app_call *call, struct slice record)

@@ -125,12 +125,30 @@ static int read_text(struct app_call *call, struct slice *ret_text)
     return code;
 }
 
+/* Prints what the server has under the entry's id now. That may be what was there before. */
+static void print_posted(struct app_call *call, const char *thread_id,
+                         const struct scoped_answer *answer, struct slice payload)
+{
+    struct scoped_entry stored;
+
+    if (call->set.json) {
+        app_call_print_json(call, (struct slice){answer->body, answer->len});
+    } else if (scoped_entry_read(answer->body, answer->len, &stored) == STREAM_OK) {
+        app_call_print_field(call, "thread", slice_of(thread_id));
+        app_call_print_field(call, "entry", slice_of(stored.id));
+        if (!slice_equal((struct slice){stored.payload, stored.payload_len}, payload)) {
+            app_call_warn(call,
+                          "an entry %s with another text was there before; nothing was stored",
+                          stored.id);
+        }
+    }
+}
+
 static int post(struct app_call *call, const char *thread_id, struct slice text)
 {
     struct scoped_post entry = {.id = call->set.id};
     struct scoped_answer answer = {.status = 0};
     struct scoped_error error = {.code = ""};
-    struct scoped_entry stored;
     struct buf payload;
 
     app_body_begin(&payload);
@@ -143,18 +161,12 @@ static int post(struct app_call *call, const char *thread_id, struct slice text)
     entry.payload_len = payload.failed ? 0 : payload.len;
     int code = scoped_client_post(call->client, thread_id, &entry, &answer, &error);
 
+    if (code == STREAM_OK) {
+        print_posted(call, thread_id, &answer, buf_slice(&payload));
+    }
     buf_finish(&payload);
-    if (code != STREAM_OK) {
-        return app_call_fail(call, &error);
-    }
-    if (call->set.json) {
-        app_call_print_json(call, (struct slice){answer.body, answer.len});
-    } else if (scoped_entry_read(answer.body, answer.len, &stored) == STREAM_OK) {
-        app_call_print_field(call, "thread", slice_of(thread_id));
-        app_call_print_field(call, "entry", slice_of(stored.id));
-    }
     scoped_answer_finish(&answer);
-    return 0;
+    return code == STREAM_OK ? 0 : app_call_fail(call, &error);
 }
 
 int thread_entries_create(struct app_call *call)

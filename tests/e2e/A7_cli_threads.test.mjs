@@ -384,7 +384,12 @@ describe('entries', { timeout: 300_000 }, () => {
         const id = await newThread();
         const posted = await ann.good(['thread', 'entries', 'create', id, 'one', '--id', 'e1']);
         assert.equal(posted, `thread: ${id}\nentry: e1\n`);
-        assert.equal(await ann.good(['thread', 'entries', 'create', id, 'again', '--id', 'e1']), posted);
+        const again = (text, ...flags) => ann.run(['thread', 'entries', 'create', id, text, '--id', 'e1', ...flags]);
+        assert.deepEqual(await again('one'), { code: 0, signal: null, stdout: posted, stderr: '' }, 'the same again is no news');
+        assert.deepEqual(await again('two'), { code: 0, signal: null, stdout: posted,
+            stderr: 'warning: an entry e1 with another text was there before; nothing was stored\n' });
+        const told = await again('two', '--json');
+        assert.deepEqual([told.code, told.stderr, JSON.parse(told.stdout).payload.text], [0, '', 'one']);
         const [reply] = await (async () => objects(await ann.good(['thread', 'entries', 'create', id, '--reply-to', 'e1', '--json'], { input: 'two\nlines\n\n' })))();
         assert.deepEqual(reply.payload, { type: 'chat', text: 'two\nlines', replyTo: 'e1' });
         const read = objects(await ann.good(['thread', 'entries', 'read', id, '--once']));
