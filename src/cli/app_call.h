@@ -165,7 +165,8 @@ void app_call_print_field(struct app_call *call, const char *name, struct slice 
 /* Prints a text of a row for people, padded to `width` bytes, and a space. */
 void app_call_print_cell(struct app_call *call, struct slice text, size_t width);
 
-/* Reads stdin, which must be UTF-8, to its end into the call's memory. 0, or an exit code after having said why. */
+/* Reads stdin, which must be UTF-8, to its end into the call's memory. 0, or an exit code after
+ * having said why. */
 int app_call_read_stdin(struct app_call *call, struct slice *ret_text) MUST_USE;
 
 #endif

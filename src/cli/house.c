@@ -266,7 +266,7 @@ static int remove_member(struct app_call *call)
     return code == 0 ? app_call_send(call, "DELETE", path, NULL, NULL, NULL) : code;
 }
 
-/* Prints the answer with its link as a whole: a server without --public-url gives the path alone. */
+/* Prints the answer with its link as a whole; servers without --public-url give the path alone. */
 static void print_invite_json(struct app_call *call, struct slice invite, const char *url)
 {
     struct slice link = record_value(invite, "url");
@@ -298,6 +298,7 @@ static void print_invite(struct app_call *call, struct slice invite)
     out_add_shown(&call->out, slice_of(link));
     out_add(&call->out, SLICE("\n"));
     out_end_message(&call->out);
+    out_flush(&call->out);
     app_call_tell(call, "for one person, until %s; it is not shown again", until);
     app_call_tell(call, "used by: arbe house join, which reads it from stdin; --name NAME joins as "
                         "somebody new");
