@@ -1,8 +1,7 @@
 // arbe serve for tests: the server, and people and agents who talk to its API. Every answer is held against
 // docs/openapi.json.
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { rmSync, writeFileSync } from 'node:fs';
 import { JSON_TYPE, Stream, request } from './http.mjs';
 import { assertDescribed } from './openapi.mjs';
 import { Server, tempDir } from './server.mjs';
@@ -141,16 +140,31 @@ export function withKey(server, key, agent) {
     return bearer(server, key, { key, agent });
 }
 
-// A server whose first start has been seen: `owner` owns `house`. With `secret` streams are open to who has it.
-export async function startServe(flags = [], { secret = false, ...options } = {}) {
-    const dir = options.dir ?? tempDir();
-    const all = [...flags];
-    if (secret) {
-        const file = join(dir, '..', `${dir.split('/').at(-1)}.secret`);
-        writeFileSync(file, SECRET, { mode: 0o600 });
-        all.push('--secret-file', file);
+// arbe serve, and the file of its secret beside its data.
+class ServeServer extends Server {
+    constructor(flags, { secret = false, dir = tempDir(), ...options }) {
+        const file = secret ? `${dir}.secret` : undefined;
+        super([...flags, ...(secret ? ['--secret-file', file] : [])], { ...options, dir, command: 'serve' });
+        this.secretFile = file;
+        if (secret) {
+            writeFileSync(file, SECRET, { mode: 0o600 });
+        }
     }
-    const server = new Server(all, { ...options, dir, ownDir: options.dir === undefined, command: 'serve' });
+
+    async dispose() {
+        try {
+            await super.dispose();
+        } finally {
+            if (this.secretFile) {
+                rmSync(this.secretFile, { force: true });
+            }
+        }
+    }
+}
+
+// A server whose first start has been seen: `owner` owns `house`. With `secret` streams are open to who has it.
+export async function startServe(flags = [], options = {}) {
+    const server = new ServeServer(flags, { ...options, ownDir: options.dir === undefined });
     await server.start();
     const key = /\barbe_[0-9a-f]{64}\b/.exec(server.log)?.[0];
     if (key !== undefined) {
