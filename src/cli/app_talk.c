@@ -88,17 +88,27 @@ static void suggest(const struct app_call *call, struct scoped_error *error)
     }
 }
 
-int app_call_fail(const struct app_call *call, const struct scoped_error *error)
+/* The exit code for an answer. A value that the server refuses is as wrong as a flag that is none:
+ * who asks again in the same way fails again. */
+static int exit_code(const struct scoped_error *error)
 {
     int code = exit_code_of(error->kind);
 
+    if (code != COMMAND_FAILED) {
+        return code;
+    }
+    return error->status == 400 ? COMMAND_USAGE : error->status == 409 ? COMMAND_CONFLICT : code;
+}
+
+int app_call_fail(const struct app_call *call, const struct scoped_error *error)
+{
     if (interrupt_signal() == 0) {
         struct scoped_error shown = *error;
 
         suggest(call, &shown);
         say(call, &shown);
     }
-    return code == COMMAND_FAILED && error->status == 409 ? COMMAND_CONFLICT : code;
+    return exit_code(error);
 }
 
 int app_call_refuse(const struct app_call *call, int exit, const char *code, const char *suggestion,

@@ -221,7 +221,7 @@ describe('house', { timeout: 300_000 }, () => {
         assert.equal((await me.json('house', 'add', '@inn-bot'))[0].role, 'member');
         assert.equal((await me.json('house', 'add', '@inn-bot', '--role', 'owner'))[0].role, 'owner');
         assert.equal((await me.json('house', 'members')).length, 5);
-        await me.refused(1, 'validation.invalid_input', ['house', 'add', '@inn-bot', '--role', 'king']);
+        await me.refused(2, 'validation.invalid_input', ['house', 'add', '@inn-bot', '--role', 'king']);
         for (const args of [['edit', '--name', 'Mine'], ['delete', 'Inn'], ['invite'], ['add', '@inn-bot'], ['remove', '@inn-bot']]) {
             const { code, stderr } = await guest.run(['house', ...args]);
             assert.equal(code, 6, `${args}: ${stderr}`);
@@ -249,7 +249,8 @@ describe('agent and config', { timeout: 300_000 }, () => {
         assert.ok(!(await ann.good(['agent', 'list', '--house', 'house'])).includes('Test Bot'));
         assert.equal((await ann.json('agent', 'edit', '@test-bot', '--name', 'Best Bot'))[0].handle, 'best-bot');
         await ann.refused(2, 'client.usage', ['agent', 'edit', '@best-bot']);
-        await ann.refused(1, 'validation.invalid_input', ['agent', 'create', 'X', '--kind', 'robot']);
+        await ann.refused(2, 'validation.invalid_input', ['agent', 'create', 'X', '--kind', 'robot']);
+        await ann.refused(2, 'validation.invalid_input', ['agent', 'create', '']);
         await ann.refused(3, 'client.ref_unknown', ['agent', 'view', '@test-bot']);
 
         const [second] = await ann.json('agent', 'key', 'create', '@best-bot', '--name', 'laptop');
@@ -280,8 +281,9 @@ describe('agent and config', { timeout: 300_000 }, () => {
         assert.deepEqual(mine.chain.map(({ scope }) => scope), ['default', 'house', 'agent']);
         await ann.good(['config', 'delete', 'house', 'house']);
         assert.equal(await ann.good(['config', 'get', 'house', '--raw']), '{}\n');
-        await ann.refused(1, 'validation.invalid_input', ['config', 'set', 'thread', thread, '--patch', '{"dispatch":{"entryLimit":"x"}}']);
-        await ann.refused(1, 'validation.malformed_json', ['config', 'set', 'thread', thread, '--patch', '{']);
+        await ann.refused(2, 'validation.invalid_input', ['config', 'set', 'thread', thread, '--patch', '{"dispatch":{"entryLimit":"x"}}']);
+        await ann.refused(2, 'validation.malformed_json', ['config', 'set', 'thread', thread, '--patch', '{']);
+        await ann.refused(2, 'validation.malformed_json', ['config', 'set', 'house', '--patch', 'x']);
         await ann.refused(2, 'client.usage', ['config', 'get', 'thread']);
         await ann.refused(2, 'client.usage', ['config', 'get', 'app']);
     });
@@ -309,7 +311,8 @@ describe('thread', { timeout: 300_000 }, () => {
         await ann.refused(2, 'client.usage', ['thread', 'update', 'Plan']);
         await ann.refused(2, 'client.usage', ['thread', 'update', 'Plan', '--pin', '--unpin']);
         await ann.refused(4, 'thread.illegal_status', ['thread', 'update', 'Plan', '--status', 'open']);
-        await ann.refused(1, 'validation.invalid_input', ['thread', 'update', 'Plan', '--status', 'done']);
+        await ann.refused(2, 'validation.invalid_input', ['thread', 'update', 'Plan', '--status', 'done']);
+        await ann.refused(2, 'validation.invalid_input', ['thread', 'list', '--status', 'done']);
         await ann.refused(4, 'thread.primary', ['thread', 'delete', server.house.primaryThreadId]);
         await ann.good(['thread', 'delete', 'Plan']);
         await ann.refused(3, 'record.not_found', ['thread', 'view', id]);
@@ -402,7 +405,7 @@ describe('entries', { timeout: 300_000 }, () => {
         const rest = objects(await ann.good(['thread', 'entries', 'read', id, '--once', '--from', nextOffset]));
         assert.deepEqual(rest.map(({ payload }) => payload.text), ['three']);
         await ann.refused(2, 'client.usage', ['thread', 'entries', 'create', id], { input: '\n' });
-        await ann.refused(1, 'validation.invalid_input', ['thread', 'entries', 'create', id, 'x', '--reply-to', 'not an id']);
+        await ann.refused(2, 'validation.invalid_input', ['thread', 'entries', 'create', id, 'x', '--reply-to', 'not an id']);
         await ann.refused(2, 'client.usage', ['thread', 'entries', 'read', id, '--once', '--follow']);
         await ann.refused(3, 'record.not_found', ['thread', 'entries', 'read', server.house.id]);
         await ann.refused(3, 'record.not_found', ['thread', 'entries', 'create', server.house.id, 'x']);
