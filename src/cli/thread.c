@@ -364,7 +364,7 @@ static const struct flag entries_create_flags[] = {
 static const struct flag entries_read_flags[] = {
     TEXT_FLAG("from", "OFFSET", "where to begin: an offset, -1 or now (default: -1)", from),
     SWITCH_FLAG("once", "end with what is there", once),
-    SWITCH_FLAG("follow", "go on when a dispatch has ended", follow),
+    SWITCH_FLAG("follow", "go on when a dispatch or the run has ended", follow),
     SWITCH_FLAG("offsets", "with JSON lines also offsets to go on from", offsets),
     HOUSE_FLAG,
 };
@@ -399,8 +399,9 @@ static const struct group_row rows[] = {
     {"entries read", "THREAD", 1, 1, "which thread?", RUN(thread_entries_read),
      FLAGS(entries_read_flags), "print what is in a thread, and what comes",
      "Prints what is in a thread and then what comes, through all breaks of the connection, until\n"
-     "a dispatch ends: with exit code 1 if it failed. On a terminal in readable lines, else as\n"
-     "JSON, an entry a line.\n"},
+     "a dispatch ends or the thread's status becomes completed, failed or cancelled, at once where\n"
+     "that has happened: with exit code 1 if it failed. --follow never ends by itself. On a\n"
+     "terminal in readable lines, else as JSON, an entry a line.\n"},
 };
 
 int command_thread(int argc, char **argv)

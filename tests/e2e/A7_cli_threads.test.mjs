@@ -334,6 +334,7 @@ describe('thread', { timeout: 300_000 }, () => {
         for (const group of ['agent', 'auth', 'config', 'house', 'thread']) {
             assert.match(await ann.good([group, '--help']), new RegExp(`^Usage: arbe ${group} COMMAND`));
         }
+        assert.match(await ann.good(['thread', 'entries', 'read', '--help']), /dispatch ends or the thread's status becomes completed, failed or cancelled/);
         assert.match(await ann.good(['thread', 'entries', '--help']), /^Usage: arbe thread entries COMMAND(.*\n)*.*entries read/);
     });
 
