@@ -399,7 +399,7 @@ static const struct group_row rows[] = {
     {"entries read", "THREAD", 1, 1, "which thread?", RUN(thread_entries_read),
      FLAGS(entries_read_flags), "print what is in a thread, and what comes",
      "Prints what is in a thread and then what comes, through all breaks of the connection, until\n"
-     "a dispatch ends or the thread's status becomes completed, failed or cancelled, at once where\n"
+     "a dispatch ends or the thread's status becomes completed, failed or cancelled, at once if\n"
      "that has happened: with exit code 1 if it failed. --follow never ends by itself. On a\n"
      "terminal in readable lines, else as JSON, an entry a line.\n"},
 };
