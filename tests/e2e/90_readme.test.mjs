@@ -48,7 +48,7 @@ test('the tours of the README work as they are written', async (t) => {
         }
     }
     await Promise.all(followers.map(({ caught }) => caught));
-    assert.equal(followers.length, 4, 'the tours follow a thread, by SSE, by long-poll, and for a wake');
+    assert.equal(followers.length, 5, 'the tours follow a thread, as people and as a bot, by SSE, by long-poll, and for a wake');
 });
 
 test('it says what ./run installs', () => {
