@@ -120,11 +120,18 @@ static struct slice inside(struct slice value)
     return value.len < 2 ? SLICE("") : (struct slice){value.ptr + 1, value.len - 2};
 }
 
-static bool is_name(struct slice member, struct slice name)
+/* Which of the names the member has; their count: none. Hardly any name is written with escapes. */
+static size_t find_name(struct slice member, const struct t3_wanted *wanted)
 {
     struct slice plain = inside(member);
+    bool escaped = memchr(plain.ptr, '\\', plain.len) != NULL;
+    size_t i = 0;
 
-    return slice_equal(plain, name) || (plain.len > name.len && json_string_equal(member, name));
+    while (i < wanted->count && !(escaped ? json_string_equal(member, wanted->names[i])
+                                          : slice_equal(plain, wanted->names[i]))) {
+        i++;
+    }
+    return i;
 }
 
 /* Reads an object from its opening bracket on, in passing. Returns where it ends. */
@@ -140,12 +147,11 @@ static const char *read_members(const char *at, const char *end, const struct t3
     }
     *ret_good = true;
     while (take(&rest, &member) && take(&rest, &value)) {
-        for (size_t i = 0; i < wanted->count; i++) {
-            if (is_name(member, wanted->names[i])) {
-                *ret_good = *ret_good && ret_values[i].ptr == NULL;
-                ret_values[i] = value;
-                break;
-            }
+        size_t i = find_name(member, wanted);
+
+        if (i < wanted->count) {
+            *ret_good = *ret_good && ret_values[i].ptr == NULL;
+            ret_values[i] = value;
         }
     }
     return rest.len > 0 ? rest.ptr + 1 : end;
