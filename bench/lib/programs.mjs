@@ -1,7 +1,7 @@
 // Runs the load programs: wrk with our scripts, and our own fanout.
 import { execFileSync, spawn } from 'node:child_process';
 import path from 'node:path';
-import { BENCH_DIR } from './options.mjs';
+import { BENCH_DIR, ROOT_DIR } from './options.mjs';
 import { cpuSeconds } from './machine.mjs';
 
 const CFLAGS = ['-std=gnu11', '-O2', '-g', '-Wall', '-Wextra', '-Wshadow', '-Wconversion',
@@ -45,6 +45,20 @@ export async function wrk(server, url, { connections, seconds, script, args = []
         cpu_us: result.requests ? (cpu * 1e6) / result.requests : 0,
         bad: result.bad_status + result.broken,
     };
+}
+
+// Folds shell snapshots and events with the library beside the program; returns what board.c printed.
+export async function boardFold(options, threads, snapshots) {
+    const program = path.join(options.work, 'board');
+    const library = path.join(path.dirname(options.arbe), 'libarbe.a');
+    execFileSync(process.env.CC ?? 'cc', [...CFLAGS, `-I${path.join(ROOT_DIR, 'include')}`, '-o', program,
+        path.join(BENCH_DIR, 'board.c'), path.join(BENCH_DIR, 'hist.c'), library, '-lutf8proc', '-lcurl'],
+    { stdio: ['ignore', 'inherit', 'inherit'] });
+    const { code, out, err } = await run(program, [threads, snapshots]);
+    if (code !== 0) {
+        throw new Error(`board failed: ${err}`);
+    }
+    return JSON.parse(out);
 }
 
 export function fanoutBuild(options) {
