@@ -51,6 +51,24 @@ test('the tours of the README work as they are written', async (t) => {
     assert.equal(followers.length, 5, 'the tours follow a thread, as people and as a bot, by SSE, by long-poll, and for a wake');
 });
 
+test('what ./run hints at works, whatever the first thread is called by now', async (t) => {
+    const server = await startServe();
+    const home = tempDir();
+    t.after(async () => {
+        await server.dispose();
+        rmSync(home, { recursive: true });
+    });
+    const id = server.house.primaryThreadId;
+    await server.owner.ask(200, 'PATCH', `/api/threads/${id}`, { name: 'Renamed' });
+    const run = readFileSync(new URL('../../run', import.meta.url), 'utf8');
+    const hints = [...run.matchAll(/^ {2}build\/arbe (.*)$/gm)].map(([, words]) => words);
+    assert.equal(hints.length, 4);
+    const [login, ...others] = hints.map((words) => `'${BIN}' ${words.replace('http://$listen', server.base).replace(/\bID\b/, id)}`);
+    const command = [`echo "$KEY" | ${login}`, ...others].join('\n');
+    await runStep({ command: `${command} --once`, expected: `…\n${id} …Renamed\n…\n{"id":…"hi there"}}` },
+        { known: { KEY: server.owner.key, XDG_CONFIG_HOME: home } });
+});
+
 test('it says what ./run installs', () => {
     const names = { gcc: 'a C compiler', make: 'make', 'liblmdb-dev': 'LMDB', 'libssl-dev': 'OpenSSL',
         'libcurl4-openssl-dev': 'libcurl', 'libjwt-dev': 'libjwt', 'libsqlite3-dev': 'SQLite', 'libutf8proc-dev': 'utf8proc', curl: 'curl' };
