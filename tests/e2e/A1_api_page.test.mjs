@@ -10,7 +10,8 @@ import { serveFor } from './lib/serve.mjs';
 import { endGroup, follow, runStep, stepsOf } from './lib/tour.mjs';
 
 const PAGE = readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8');
-const ERRORS = readFileSync(new URL('../../src/thread/api_error.h', import.meta.url), 'utf8');
+const sourceOf = (path) => readFileSync(new URL(`../../src/${path}`, import.meta.url), 'utf8');
+const ERRORS = sourceOf('thread/api_error.h');
 
 // The requests of a step: its curl lines.
 function requestsOf({ command }) {
@@ -68,6 +69,33 @@ test('each parameter of a query is told of', () => {
         for (const { name } of METHODS.flatMap((one) => item[one]?.parameters ?? [])) {
             assert.match(PAGE, new RegExp(`[?&\`]${name}[=\`]`), name);
         }
+    }
+});
+
+test('its table of payloads is that of the program', () => {
+    const header = sourceOf('thread/payload.h');
+    let fields = sourceOf('thread/payload.c');
+    const families = [...fields.matchAll(/#define (\w+_ROWS)\(type\)((?:.*\\\n)+.*)\n/g)];
+    fields = /fields\[\] = \{([^]*?)\n\};/.exec(fields)[1];
+    for (const [, name, rows] of families) {
+        fields = fields.replace(new RegExp(`\\b${name}\\((\\w+)\\)`, 'g'), (_, type) => rows.replaceAll('(type,', `(${type},`));
+    }
+    const rows = [...fields.matchAll(/ROW\((\w+),\s*"(\w+)",\s*\w+,\s*(\w+)/g)];
+    const wanted = [...header.matchAll(/X\((\w+), "([a-z_.]+)"\)/g)].map(([, type, text]) => {
+        const own = rows.filter(([, shape]) => shape === `PAYLOAD_${type}`);
+        return [text, own.map(([, , name, there]) => `\`${name}${there === 'NEEDED' ? '' : '?'}\``).join(', ')];
+    });
+    assert.ok(wanted.length >= 33 && rows.length > 60);
+    const [, table] = /^\| type \| fields \|\n\|---\|---\|\n((?:\|.*\n)+)/m.exec(PAGE);
+    const told = [...table.matchAll(/^\| `([a-z_.]+)` \| (.*?) ?\|$/gm)].map(([, text, own]) => [text, own]);
+    assert.deepEqual(told, wanted);
+});
+
+test('its known keys of a config are those of the program', () => {
+    const known = /\} keys\[\] = \{([^]*?)\n\};/.exec(sourceOf('thread/config.c'))[1];
+    for (const [, section, name] of known.matchAll(/\{SECTION_(\w+), "(\w+)"/g)) {
+        const key = section === 'ROOT' ? name : `${section.toLowerCase()}.${name}`;
+        assert.match(PAGE, new RegExp(`\`${key}[.\`]`), key);
     }
 });
 
