@@ -136,7 +136,8 @@ static void print_posted(struct app_call *call, const char *thread_id,
     } else if (scoped_entry_read(answer->body, answer->len, &stored) == STREAM_OK) {
         app_call_print_field(call, "thread", slice_of(thread_id));
         app_call_print_field(call, "entry", slice_of(stored.id));
-        if (!slice_equal((struct slice){stored.payload, stored.payload_len}, payload)) {
+        if (answer->status == 200 &&
+            !slice_equal((struct slice){stored.payload, stored.payload_len}, payload)) {
             app_call_warn(call,
                           "an entry %s with another text was there before; nothing was stored",
                           stored.id);
