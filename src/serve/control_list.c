@@ -1,5 +1,8 @@
 /* GET /v1/stream/__ds/streams?prefix=&after=&limit=: all streams, a page at a time, in the byte
- * order of their names. The catalog is read on the pool, and the page is composed there. */
+ * order of their names. The catalog is read on the pool, and the page is composed there.
+ *
+ * Names that are reserved are passed over in one leap: not told, not counted, and no page ends at
+ * one, since where it ends is told too. */
 #include "serve/control.h"
 
 #include "base/date.h"
@@ -34,6 +37,8 @@ struct control_listing {
     struct engine_list_query wanted;
     struct engine_list_end end;
     struct buf page;
+    struct slice reserved; /* how names begin that are left out; empty: none */
+    size_t count;          /* of the page's streams */
     int code;
     char prefix[STREAM_NAME_BYTES_MAX];
     char after[STREAM_NAME_BYTES_MAX];
@@ -139,12 +144,21 @@ static void put_date(struct buf *out, int64_t ms)
     buf_append_format(out, "\"%s\"", date);
 }
 
+static bool is_reserved(const struct control_listing *l, struct slice name)
+{
+    return l->reserved.len > 0 && slice_starts_with(name, l->reserved);
+}
+
 static int put_stream(void *context, const struct stream_listed *listed)
 {
     struct control_listing *l = context;
     struct buf *out = &l->page;
     char token[OFFSET_TOKEN_BYTES];
 
+    if (is_reserved(l, listed->name)) {
+        return ENGINE_LIST_FULL; /* list_all leaps */
+    }
+    l->count++;
     if (out->len > 0 && out->ptr[out->len - 1] == '}') {
         buf_append_char(out, ',');
     }
@@ -177,6 +191,32 @@ static void back_on_loop(struct task *task)
     exchange_resume(container_of(task, struct control_listing, task)->x);
 }
 
+/* Goes on behind all names that are reserved: in no name is there a byte 0xff. */
+static void leap(struct control_listing *l)
+{
+    memcpy(l->after, l->reserved.ptr, l->reserved.len);
+    l->after[l->reserved.len] = '\xff';
+    l->wanted.after = (struct slice){l->after, l->reserved.len + 1};
+}
+
+static int list_all(struct control_listing *l)
+{
+    struct engine *engine = l->x->worker->server->engine;
+    const size_t limit = l->wanted.limit;
+
+    if (is_reserved(l, l->wanted.after)) {
+        leap(l);
+    }
+    int code = engine_list(engine, &l->wanted, put_stream, l, &l->end);
+
+    if (code == 0 && l->end.more && is_reserved(l, l->end.last)) {
+        leap(l);
+        l->wanted.limit = limit - l->count; /* above 0: a full page ends before it looks on */
+        code = engine_list(engine, &l->wanted, put_stream, l, &l->end);
+    }
+    return code;
+}
+
 static void list_on_pool(struct task *task)
 {
     struct control_listing *l = container_of(task, struct control_listing, task);
@@ -184,7 +224,7 @@ static void list_on_pool(struct task *task)
 
     buf_init(&l->page, PAGE_BYTES_MAX);
     buf_append(&l->page, SLICE("{\"streams\":["));
-    l->code = engine_list(w->server->engine, &l->wanted, put_stream, l, &l->end);
+    l->code = list_all(l);
     buf_append_char(&l->page, ']');
     if (l->code == 0 && l->end.more) {
         buf_append(&l->page, SLICE(",\"next_after\":"));
@@ -221,6 +261,7 @@ void control_list_begin(struct exchange *x, struct slice query)
     x->about->listing = l;
     x->finish = finish;
     l->x = x;
+    l->reserved = exchange_reserved(x);
     int code = parse(l, query, &msg);
 
     if (code != 0) {

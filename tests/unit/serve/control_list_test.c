@@ -2,6 +2,7 @@
 #include "serve/control_list.c"
 
 #include "unit/base/unit.h"
+#include "unit/stream/rig.h"
 
 static struct control_listing listing;
 
@@ -165,6 +166,71 @@ static void ends_a_full_page(void **state)
     buf_finish(&listing.page);
 }
 
+/* The names told, page by page of at most `limit`, each with a space behind it. */
+static const char *told_of(struct rig *rig, const char *query, size_t limit)
+{
+    static char told[256];
+    struct server server = {.engine = rig->engine};
+    struct worker worker = {.server = &server};
+    struct exchange x = {.worker = &worker};
+    struct buf out;
+    bool more = true;
+
+    buf_init_fixed(&out, told, sizeof(told));
+    (void)parsed(query);
+    listing.x = &x;
+    listing.reserved = SLICE("kept-");
+    while (more) {
+        listing.wanted.limit = limit;
+        listing.count = 0;
+        buf_init(&listing.page, PAGE_BYTES_MAX);
+        assert_int_equal(list_all(&listing), 0);
+        buf_append_char(&listing.page, '\0');
+        assert_true(listing.count <= limit);
+        for (const char *at = listing.page.ptr; (at = strstr(at, "\"path\":\"")) != NULL;) {
+            at += strlen("\"path\":\"");
+            buf_append_format(&out, "%.*s ", (int)strcspn(at, "\""), at);
+        }
+        buf_finish(&listing.page);
+        more = listing.end.more;
+        if (more) {
+            assert_false(slice_starts_with(listing.end.last, SLICE("kept-")));
+            assert_int_equal(listing.count, limit);
+            memcpy(listing.after, listing.end.last.ptr, listing.end.last.len);
+            listing.wanted.after = (struct slice){listing.after, listing.end.last.len};
+        }
+    }
+    buf_append_char(&out, '\0');
+    return told;
+}
+
+/* What is reserved takes no place on a page and ends none, wherever the pages begin and end; nor
+ * does what is left of a stream that was deleted. */
+static void leaps_over_what_is_reserved(void **state)
+{
+    static struct rig rig;
+    const char *created[] = {"a",      "b",        "kept",   "kept,", "kept-",
+                             "kept-a", "kept-a/b", "kept-z", "kept.", "kept-\xf4\x8f\xbf\xbf",
+                             "z",      "zz"};
+
+    (void)state;
+    rig_open(&rig);
+    for (size_t i = 0; i < ARRAY_COUNT(created); i++) {
+        assert_int_equal(rig_put(&rig, created[i], "text/plain", "x"), 0);
+    }
+    assert_int_equal(rig_fork(&rig, "b-fork", "kept-z"), 0);
+    assert_int_equal(rig_delete(&rig, "kept-z"), 0);
+    for (size_t limit = 1; limit < 15; limit++) {
+        assert_string_equal(told_of(&rig, "", limit), "a b b-fork kept kept, kept. z zz ");
+        assert_string_equal(told_of(&rig, "prefix=kep", limit), "kept kept, kept. ");
+        assert_string_equal(told_of(&rig, "prefix=kept-", limit), "");
+        assert_string_equal(told_of(&rig, "prefix=kept-a", limit), "");
+        assert_string_equal(told_of(&rig, "after=kept-a", limit), "kept. z zz ");
+        assert_string_equal(told_of(&rig, "after=kept-a&prefix=z", limit), "z zz ");
+    }
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +241,7 @@ int main(void)
         cmocka_unit_test(writes_entries),
         cmocka_unit_test(bears_no_memory),
         cmocka_unit_test(ends_a_full_page),
+        cmocka_unit_test(leaps_over_what_is_reserved),
     };
 
     return UNIT_RUN(tests);
