@@ -238,6 +238,9 @@ int app_create(const struct app_config *config, struct app **ret_app)
         .context = app,
         .program = "arbe serve",
         .reserved = SLICE(THREAD_STREAM),
+        .reserved_why = "names that begin with " THREAD_STREAM " are the threads' own: they are "
+                        "read and written through /api, or with the secret of a server that has "
+                        "one (--secret-file)",
         .secret_behind = SLICE("invite") /* the route and the page */,
         .open = on_open,
         .stop = on_stop,

@@ -126,8 +126,12 @@ static int open_subscriptions(struct server *server, struct sys *sys, const stru
         .get_kid = get_kid,
         .deliver = deliver,
         .trouble = trouble,
+        .reserved = server_reserved(server), /* a secret comes and goes by a restart alone */
     };
 
+    if (config.reserved.len > 0) {
+        config.reserved_why = server->config->mount->reserved_why;
+    }
     keys_token_key(server->keys, config.token_key);
     int code = subscriptions_open(&config, &server->subscriptions, msg);
 

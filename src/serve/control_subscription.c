@@ -95,7 +95,6 @@ void control_subscription_begin(struct exchange *x)
         .id = c->route.id,
         .path = c->route.path,
         .token = token_of(exchange_request(x)),
-        .reserved = exchange_reserved(x),
     };
     x->ready = run;
     x->finish = finish;

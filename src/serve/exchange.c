@@ -259,12 +259,7 @@ static void answer_method(struct exchange *x)
 
 struct slice exchange_reserved(const struct exchange *x)
 {
-    const struct server *server = x->worker->server;
-    const struct mount *mount = server->config->mount;
-
-    return mount == NULL || server_tunables(server)->secret.len > 0 || x->mount != NULL
-               ? (struct slice){NULL, 0}
-               : mount->reserved;
+    return x->mount != NULL ? (struct slice){NULL, 0} : server_reserved(x->worker->server);
 }
 
 int exchange_check_reserved(const struct exchange *x, struct slice name, struct errmsg *msg)
@@ -274,10 +269,7 @@ int exchange_check_reserved(const struct exchange *x, struct slice name, struct 
     if (reserved.len == 0 || !slice_starts_with(name, reserved)) {
         return 0;
     }
-    return err_set(msg, ERR_PERM,
-                   "names that begin with %.*s are the threads' own: they are read and written "
-                   "through /api, or with the secret of a server that has one (--secret-file)",
-                   (int)reserved.len, reserved.ptr);
+    return err_set(msg, ERR_PERM, "%s", x->worker->server->config->mount->reserved_why);
 }
 
 /* A request for a stream: everything below the root. */

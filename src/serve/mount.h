@@ -16,8 +16,9 @@ struct mount {
     void *context;
     const char *program; /* what the line says that tells the address, such as "arbe serve" */
     /* Streams whose names begin so are the mount's: while there is no secret, nobody else reads or
-     * writes them, nor forks them. Empty: none. */
+     * writes them, nor forks them, and the control API does not know of them. Empty: none. */
     struct slice reserved;
+    const char *reserved_why; /* the sentence for who names one; below 256 bytes */
     /* What follows a segment that begins so, however it is spelt, is a secret, and is not logged;
      * but in names of streams. Lower case. Empty: nothing. */
     struct slice secret_behind;

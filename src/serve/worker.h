@@ -9,6 +9,7 @@
 #include "net/conn.h"
 #include "net/listener.h"
 #include "serve/config.h"
+#include "serve/mount.h"
 #include "serve/rate.h"
 #include "serve/tally.h"
 #include "serve/tunables.h"
@@ -50,6 +51,16 @@ struct server {
 static inline const struct serve_tunables *server_tunables(const struct server *server)
 {
     return tunables_get(&server->tunables);
+}
+
+/* How names begin that are kept for the mount, since there is no secret that would let others in;
+ * empty: none. */
+static inline struct slice server_reserved(const struct server *server)
+{
+    const struct mount *mount = server->config->mount;
+
+    return mount == NULL || server_tunables(server)->secret.len > 0 ? (struct slice){NULL, 0}
+                                                                    : mount->reserved;
 }
 
 struct worker {

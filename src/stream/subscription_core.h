@@ -145,6 +145,12 @@ static inline uint32_t core_random(const struct subscriptions *s)
     return value;
 }
 
+/* Whether the stream of that name is as if it were not. */
+static inline bool core_is_reserved(const struct subscriptions *s, struct slice name)
+{
+    return s->config.reserved.len > 0 && slice_starts_with(name, s->config.reserved);
+}
+
 /* subscriptions.c */
 
 /* The same as subscriptions_open, but without a thread: the caller calls subscriptions_step. */
@@ -252,6 +258,9 @@ void walk_forget_gone(struct subscriptions *s);
 
 /* The whole of it at once, before anything runs. Blocks. */
 int walk_run(struct subscriptions *s, struct errmsg *msg) MUST_USE;
+
+/* Whether a stream name concerns any subscription. Any thread. */
+bool core_matches(const struct subscriptions *s, struct slice name);
 
 /* The subscriptions that a stream name concerns, each once or more, are s->hits. False when memory
  * is out. */

@@ -275,7 +275,7 @@ static void listed(struct task *task)
 static int on_listed(void *context, const struct stream_listed *stream)
 {
     struct linking *k = context;
-    if (!subscription_globs(k->sub, stream->name)) {
+    if (core_is_reserved(k->owner, stream->name) || !subscription_globs(k->sub, stream->name)) {
         return 0;
     }
     if (k->match_count >= SUBSCRIPTION_LINKS_MAX) {

@@ -135,6 +135,9 @@ static int load_link(void *context, struct slice key, struct slice value)
         garbage_add(d->s, n.number, n.path);
         return 0;
     }
+    if (core_is_reserved(d->s, n.path)) {
+        return 0;
+    }
     struct subscription_link *l = subscription_link_create(sub, n.path, n.acked);
     if (!l || subscription_attach(l) < 0) {
         subscription_link_destroy(l);
@@ -149,6 +152,16 @@ static int load_link(void *context, struct slice key, struct slice value)
     }
     int code = subscription_index_add_name(d->s->index, &l->name.entry, n.path);
     return code < 0 ? no_memory(d) : 0;
+}
+
+/* Whoever waits for those events has to claim without them. */
+static void tell_of_target(struct subscriptions *s, const struct subscription *sub)
+{
+    struct slice target = sub->def.target;
+    if (sub->def.type == SUBSCRIPTION_PULL_WAKE && core_is_reserved(s, target)) {
+        core_trouble(s, "the subscription %.*s gets no wake events on %.*s: %s", (int)sub->id.len,
+                     sub->id.ptr, (int)target.len, target.ptr, s->config.reserved_why);
+    }
 }
 
 /* A lease goes on if it has time left. A webhook that may not have arrived is sent again, as the
@@ -167,6 +180,7 @@ static int begin_again(struct loading *d)
         if (core_index(s, sub) < 0) {
             return no_memory(d);
         }
+        tell_of_target(s, sub);
         core_count(s, sub);
         core_ready(s, sub);
     }

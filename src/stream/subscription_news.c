@@ -102,10 +102,14 @@ static void queue(struct subscriptions *s, struct slice name, const struct news 
     pthread_mutex_unlock(&s->lock);
 }
 
+bool core_matches(const struct subscriptions *s, struct slice name)
+{
+    return !core_is_reserved(s, name) && subscription_index_matches(s->index, name);
+}
+
 static bool on_matches(void *context, struct slice name)
 {
-    const struct subscriptions *s = context;
-    return subscription_index_matches(s->index, name);
+    return core_matches(context, name);
 }
 
 static void on_grew(void *context, struct slice name, uint64_t id, uint64_t tail)
@@ -385,7 +389,7 @@ void news_quiet(struct subscriptions *s, struct slice name, stream_id id, uint64
 static int on_listed(void *context, const struct stream_listed *listed)
 {
     struct subscriptions *s = context;
-    if (!subscription_index_matches(s->index, listed->name)) {
+    if (!core_matches(s, listed->name)) {
         return 0;
     }
     const struct news told = {

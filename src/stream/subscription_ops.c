@@ -115,12 +115,30 @@ static bool has_token(enum subscription_verb verb)
            verb == SUBSCRIPTION_RELEASE;
 }
 
-/* Whether wake events were to go where this caller may not write. */
-static bool writes_reserved(const struct subscription_op *op)
+static bool any_reserved(const struct subscriptions *s, const struct slice *names, size_t count)
 {
-    const struct subscription_definition *def = &op->request->spec.def;
-    return op->verb == SUBSCRIPTION_PUT && op->reserved.len > 0 &&
-           def->type == SUBSCRIPTION_PULL_WAKE && slice_starts_with(def->target, op->reserved);
+    for (size_t i = 0; i < count; i++) {
+        if (core_is_reserved(s, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the request names a stream that is not to be known here. */
+static bool names_reserved(const struct subscriptions *s, const struct subscription_op *op)
+{
+    const struct subscription_request *q = op->request;
+    const struct subscription_spec *spec = &q->spec;
+    for (size_t i = 0; i < q->report.ack_count; i++) {
+        if (core_is_reserved(s, q->report.acks[i].path)) {
+            return true;
+        }
+    }
+    return core_is_reserved(s, (struct slice){q->path, q->path_len}) ||
+           any_reserved(s, q->streams, q->stream_count) ||
+           any_reserved(s, spec->streams, spec->stream_count) ||
+           (spec->def.type == SUBSCRIPTION_PULL_WAKE && core_is_reserved(s, spec->def.target));
 }
 
 /* Reads the request. False: it is answered. */
@@ -143,10 +161,8 @@ static bool read_request(struct subscription_op *op)
         ops_refuse(op, SUBSCRIPTION_ERROR_INVALID_REQUEST, "%s", msg.text);
     } else if (code < 0) {
         ops_fail(op, code);
-    } else if (writes_reserved(op)) {
-        ops_refuse(op, SUBSCRIPTION_ERROR_INVALID_REQUEST,
-                   "wake_stream must not begin with %.*s: such names are the threads' own",
-                   (int)op->reserved.len, op->reserved.ptr);
+    } else if (names_reserved(op->owner, op)) {
+        ops_refuse(op, SUBSCRIPTION_ERROR_FORBIDDEN, "%s", op->owner->config.reserved_why);
         return false;
     }
     return code == 0;

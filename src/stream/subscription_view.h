@@ -34,6 +34,7 @@ void subscription_view_ok(struct buf *out, bool next_wake);
     X(WEBHOOK_URL_REJECTED, 400)        \
     X(TOKEN_INVALID, 401)               \
     X(TOKEN_EXPIRED, 401)               \
+    X(FORBIDDEN, 403)                   \
     X(SUBSCRIPTION_NOT_FOUND, 404)      \
     X(SUBSCRIPTION_ALREADY_EXISTS, 409) \
     X(FENCED, 409)                      \

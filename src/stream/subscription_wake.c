@@ -507,15 +507,16 @@ static struct wake_event *make_event(struct subscriptions *s, struct subscriptio
 }
 
 /* Whether the event of the wake is to be written, now or later. */
-static bool wants_event(const struct subscription *sub)
+static bool wants_event(const struct subscriptions *s, const struct subscription *sub)
 {
     return sub->state.phase == SUBSCRIPTION_OFFERED && !sub->event_active &&
-           sub->told_generation != sub->state.generation && subscription_pending(sub);
+           sub->told_generation != sub->state.generation && subscription_pending(sub) &&
+           !core_is_reserved(s, sub->def.target);
 }
 
 static void act_pull_wake(struct subscriptions *s, struct subscription *sub)
 {
-    if (!wants_event(sub) || core_mono_ms(s) < sub->retry_due_ms) {
+    if (!wants_event(s, sub) || core_mono_ms(s) < sub->retry_due_ms) {
         return;
     }
     struct wake_event *e = make_event(s, sub);
@@ -541,7 +542,7 @@ static uint64_t due_of_offer(const struct subscriptions *s, const struct subscri
         bool by_time = wants_call(s, sub) && list_empty(&sub->call_link);
         return by_time ? sub->retry_due_ms : UINT64_MAX;
     }
-    return wants_event(sub) ? sub->retry_due_ms : UINT64_MAX;
+    return wants_event(s, sub) ? sub->retry_due_ms : UINT64_MAX;
 }
 
 static uint64_t due_of_state(const struct subscriptions *s, const struct subscription *sub)

@@ -47,7 +47,15 @@ struct subscriptions_config {
     const char *base_url;  /* public URL + "/v1/stream/__ds", no slash at the end; copied */
     uint8_t token_key[SUBSCRIPTION_TOKEN_KEY_BYTES];
     bool webhooks_off; /* refuse those of type webhook */
-    void *context;     /* first argument of the functions below */
+
+    /* Streams whose names begin so are as if they were not: no pattern matches them, no link leads
+     * to them, no event is written there, and who names one is refused with the sentence. What was
+     * stored of them earlier stays, for when there is no such prefix. Empty: none. Both outlive the
+     * service. */
+    struct slice reserved;
+    const char *reserved_why;
+
+    void *context; /* first argument of the functions below */
 
     /* Whether a webhook may have that URL: pure, no look-ups. ERR_INVALID with a sentence. */
     int (*check_url)(void *context, struct slice url, struct errmsg *msg);
@@ -102,12 +110,11 @@ enum subscription_verb {
  * operation and all that it borrows must live until then; it always comes, in bounded time. */
 struct subscription_op {
     enum subscription_verb verb;
-    struct slice id;       /* decoded; empty or too long is answered here */
-    struct slice path;     /* unlink: what follows "streams/" in the URL, still escaped */
-    struct slice body;     /* raw JSON; empty is {}; over SUBSCRIPTION_BODY_BYTES_MAX is 413 */
-    struct slice token;    /* what follows "Bearer "; ptr NULL: no Authorization, or an odd one */
-    struct slice reserved; /* wake events are not written to names that begin so; empty: none */
-    task_post_fn post;     /* to where `done` runs */
+    struct slice id;    /* decoded; empty or too long is answered here */
+    struct slice path;  /* unlink: what follows "streams/" in the URL, still escaped */
+    struct slice body;  /* raw JSON; empty is {}; over SUBSCRIPTION_BODY_BYTES_MAX is 413 */
+    struct slice token; /* what follows "Bearer "; ptr NULL: no Authorization, or an odd one */
+    task_post_fn post;  /* to where `done` runs */
     void *post_context;
     void (*done)(struct subscription_op *op); /* never before subscription_start returns, if the
                                                  poster is the same thread's queue */

@@ -321,7 +321,7 @@ test('without a secret nobody reaches the streams of threads but through the API
         const reply = await request(server.base, 'PUT', '/v1/stream/__ds/subscriptions/s', {
             body: JSON.stringify({ type: 'pull-wake', streams: ['other'], wake_stream: target }),
         });
-        assert.equal(reply.status, 400, `wake events for ${target}: ${reply.text}`);
+        assert.equal(reply.status, 403, `wake events for ${target}: ${reply.text}`);
     }
     await other.append('[1]');
     assert.equal((await owner.history(thread.id)).length, 2, 'nothing came in from outside');

@@ -243,6 +243,32 @@ static void has_a_base(void **state)
     config.public_url = "";
 }
 
+/* What is the mount's is kept from the service while there is no secret, with the reason. */
+static void keeps_what_is_reserved(void **state)
+{
+    const struct mount mount = {.reserved = SLICE("kept-"), .reserved_why = "they are kept"};
+    struct serve_tunables tunables = {.connection_count_max = 1};
+
+    (void)state;
+    assert_int_equal(open_with(NULL), 0);
+    assert_int_equal(seen.config.reserved.len, 0);
+    control_service_close(&server);
+    config.mount = &mount;
+    assert_int_equal(tunables_set(&server.tunables, &tunables), 0);
+    assert_int_equal(open_with(NULL), 0);
+    assert_true(slice_equal(seen.config.reserved, SLICE("kept-")));
+    assert_string_equal(seen.config.reserved_why, "they are kept");
+    control_service_close(&server);
+    tunables.secret = SLICE("s");
+    assert_int_equal(tunables_set(&server.tunables, &tunables), 0);
+    assert_int_equal(open_with(NULL), 0);
+    assert_int_equal(seen.config.reserved.len, 0);
+    control_service_close(&server);
+    tunables_finish(&server.tunables);
+    server.tunables = (struct tunables){.newest = NULL};
+    config.mount = NULL;
+}
+
 /* The service's calls reach the keys and the sender, whose answers reach the service. */
 static void connects(void **state)
 {
@@ -270,11 +296,9 @@ static void connects(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opens_and_closes),
-        cmocka_unit_test(undoes_what_failed),
-        cmocka_unit_test(wants_keys_for_notes),
-        cmocka_unit_test(has_a_base),
-        cmocka_unit_test(connects),
+        cmocka_unit_test(opens_and_closes),       cmocka_unit_test(undoes_what_failed),
+        cmocka_unit_test(wants_keys_for_notes),   cmocka_unit_test(has_a_base),
+        cmocka_unit_test(keeps_what_is_reserved), cmocka_unit_test(connects),
     };
 
     return UNIT_RUN(tests);

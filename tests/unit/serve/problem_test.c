@@ -46,6 +46,7 @@ static void formats_for_the_control_api(void **state)
     (void)state;
     assert_control(400, "{\"error\":{\"code\":\"INVALID_REQUEST\",");
     assert_control(401, "\"UNAUTHORIZED\"");
+    assert_control(403, "\"FORBIDDEN\"");
     assert_control(404, "\"SUBSCRIPTION_NOT_FOUND\"");
     assert_control(405, "\"METHOD_NOT_ALLOWED\"");
     assert_control(408, "\"REQUEST_TIMEOUT\"");

@@ -54,6 +54,31 @@ static void test_tails(void **state)
     assert_int_equal(find_link("s", "a/fork")->tail, 2);
 }
 
+/* Patterns match nothing that is reserved: not what there is, nor what is made or grows later. */
+static void test_reserved(void **state)
+{
+    (void)state;
+    make("a", "[1]");
+    make("kept-a", "[1]");
+    make("kept-b/c", "[1]");
+    subs->config.reserved = SLICE("kept-");
+    assert_int_equal(sub_put("all", HOOK("**", "")), 201);
+    assert_int_equal(sub_put("one", HOOK("*", "")), 201);
+    assert_int_equal(sub_put("same", HOOK("kept-a", "")), 201);
+    say("kept-a", "[2]");
+    make("kept-new", "[3]");
+    make("kept-b/d", "[]");
+    walk_begin(subs); /* nor does a listing find any */
+    sub_run();
+    assert_int_equal(call_count, 0);
+    assert_int_equal(find("all")->link_count, 1);
+    assert_int_equal(find("one")->link_count, 1);
+    assert_int_equal(find("same")->link_count, 0);
+    say("a", "[4]");
+    assert_int_equal(call_count, 2);
+    assert_null(strstr(call_body(0), "kept-"));
+}
+
 /* A pattern that matches more than one subscription may follow is refused, and as many are fine. */
 static void test_too_many(void **state)
 {
@@ -162,8 +187,13 @@ static void test_undone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prefix), TEST(test_tails),  TEST(test_too_many), TEST(test_at_once),
-        TEST(test_listed_later),       TEST(test_undone),
+        cmocka_unit_test(test_prefix),
+        TEST(test_tails),
+        TEST(test_reserved),
+        TEST(test_too_many),
+        TEST(test_at_once),
+        TEST(test_listed_later),
+        TEST(test_undone),
     };
     return UNIT_RUN(tests);
 }

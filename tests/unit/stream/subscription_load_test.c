@@ -302,6 +302,54 @@ static void test_event_again(void **state)
     (void)claim("s", "one");
 }
 
+/* What was linked before a name was reserved is as if it were not while that lasts, whatever it
+ * does; then it is there again, and what came meanwhile is pending. */
+static void test_reserved(void **state)
+{
+    (void)state;
+    make("kept-a", "[1]");
+    make("kept-b", "[1]");
+    make("kept-wake", "[]");
+    make("events/a", "[1]");
+    assert_int_equal(sub_put("s", HOOK("**", ",\"streams\":[\"kept-a\",\"kept-none\"]")), 201);
+    assert_int_equal(sub_put("w", "{\"type\":\"pull-wake\",\"streams\":[\"kept-a\",\"events/a\"],"
+                                  "\"wake_stream\":\"kept-wake\",\"lease_ttl_ms\":1000}"),
+                     201);
+    say("kept-a", "[2]");
+    assert_int_equal(call_count, 1);
+    size_t links = find("s")->link_count;
+    reserved = "kept-";
+    sub_crash(true);
+    assert_int_equal(call_count, 0);
+    assert_int_equal(find("s")->link_count, 1);
+    assert_int_equal(sub_do(SUBSCRIPTION_GET, "s", ""), 200);
+    assert_false(said("kept-"));
+    assert_int_equal(troubles, 1);
+    assert_non_null(strstr(last_trouble, "the subscription w gets no wake events on kept-wake"));
+    char *before = rig_read(&rig, "kept-wake", 0);
+    say("kept-a", "[3]");
+    say("kept-b", "[3]");
+    make("kept-none", "[3]");
+    sub_sleep(5000);
+    assert_int_equal(call_count, 0);
+    say("events/a", "[2]");
+    assert_int_equal(call_count, 1);
+    assert_null(strstr(call_body(0), "kept-"));
+    struct worker w = claim("w", "one");
+    assert_false(said("kept-"));
+    assert_int_equal(worker_acks(&w, SUBSCRIPTION_ACK, "events/a", 4, DONE), 200);
+    sub_sleep(5000);
+    rig_expect(&rig, "kept-wake", before);
+    free(before);
+    reserved = NULL;
+    sub_crash(true);
+    assert_int_equal(find("s")->link_count, links);
+    assert_int_equal(find_link("s", "kept-a")->acked, 2);
+    assert_true(subscription_link_pending(find_link("s", "kept-a")));
+    assert_int_equal(claim("w", "two").generation, find("w")->state.generation);
+    assert_true(said("kept-a"));
+}
+
 /* Streams that went while nobody listened take their links along, named ones too; one that was
  * made anew is found by the pattern alone. */
 static void test_streams_gone(void **state)
@@ -373,23 +421,12 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_definition),
-        TEST(test_live_lease),
-        TEST(test_dead_lease),
-        TEST(test_accepted_webhook),
-        TEST(test_webhook_under_way),
-        TEST(test_retry),
-        TEST(test_clock_went_back),
-        TEST(test_tombstone),
-        TEST(test_tombstone_expires),
-        TEST(test_never_woken),
-        TEST(test_empty_tombstone),
-        TEST(test_found_links),
-        TEST(test_links_count),
-        TEST(test_event_again),
-        TEST(test_streams_gone),
-        TEST(test_left_over_links),
-        TEST(test_damage),
+        TEST(test_definition),       TEST(test_live_lease),        TEST(test_dead_lease),
+        TEST(test_accepted_webhook), TEST(test_webhook_under_way), TEST(test_retry),
+        TEST(test_clock_went_back),  TEST(test_tombstone),         TEST(test_tombstone_expires),
+        TEST(test_never_woken),      TEST(test_empty_tombstone),   TEST(test_found_links),
+        TEST(test_links_count),      TEST(test_event_again),       TEST(test_reserved),
+        TEST(test_streams_gone),     TEST(test_left_over_links),   TEST(test_damage),
     };
     return UNIT_RUN(tests);
 }

@@ -50,6 +50,37 @@ static void test_put_again_unjudged(void **state)
     assert_true(said("INVALID_REQUEST"));
 }
 
+/* Who names a stream that is reserved is refused, however it is spelt and wherever; the rest of the
+ * request has no effect. */
+static void test_reserved(void **state)
+{
+    (void)state;
+    open_pull();
+    subs->config.reserved = SLICE("kept-");
+    const char *bodies[] = {
+        "{\"type\":\"pull-wake\",\"streams\":[\"a\"],\"wake_stream\":\"kept-a\"}",
+        "{\"type\":\"pull-wake\",\"streams\":[\"a\"],\"wake_stream\":\"/%6bept-a/\"}",
+        "{\"type\":\"pull-wake\",\"streams\":[\"a\"],\"wake_stream\":\"\\u006bept-\"}",
+        "{\"type\":\"pull-wake\",\"streams\":[\"a\",\"kept-a\"],\"wake_stream\":\"w\"}",
+        "{\"type\":\"pull-wake\",\"streams\":[\"a\",\"/%6Bept%2Da\"],\"wake_stream\":\"w\"}",
+        HOOK("a", ",\"streams\":[\"kept-a/b\"]"),
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(bodies); i++) {
+        assert_int_equal(sub_put("t", bodies[i]), 403);
+        assert_true(said("\"code\":\"FORBIDDEN\",\"message\":\"they are kept\""));
+        assert_int_equal(sub_put("s", bodies[i]), 403);
+    }
+    assert_int_equal(sub_do(SUBSCRIPTION_GET, "t", ""), 404);
+    assert_int_equal(sub_do(SUBSCRIPTION_LINK, "s", "{\"streams\":[\"b\",\"/kept-a\"]}"), 403);
+    assert_int_equal(sub_do(SUBSCRIPTION_LINK, "t", "{\"streams\":[\"kept-a\"]}"), 403);
+    assert_int_equal(sub_unlink("s", "kept-a"), 403);
+    assert_int_equal(sub_unlink("s", "%6bept-a"), 403);
+    struct worker w = claim("s", "one");
+    assert_int_equal(worker_acks(&w, SUBSCRIPTION_ACK, "kept-a", 1, ""), 403);
+    assert_int_equal(find("s")->link_count, 1);
+    assert_int_equal(sub_put("t", HOOK("kept-*", ",\"streams\":[\"kept\"]")), 201);
+}
+
 /* Deletion is 204 for whatever id; what exists no more is 404 for everything else. */
 static void test_delete(void **state)
 {
@@ -540,6 +571,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_put),
         TEST(test_put_again_unjudged),
+        TEST(test_reserved),
         TEST(test_delete),
         TEST(test_caps),
         TEST(test_too_many_wait),

@@ -16,7 +16,8 @@ static struct subscriptions *subs;
 #define CALLS_MAX 5000
 static struct subscription_delivery *calls[CALLS_MAX];
 static size_t call_count;
-static bool sender_waits; /* what it is given has to wait for its turn */
+static bool sender_waits;    /* what it is given has to wait for its turn */
+static const char *reserved; /* how names begin that the next service does not know of; or NULL */
 static unsigned troubles;
 static char last_trouble[512];
 
@@ -72,6 +73,8 @@ static inline struct subscriptions_config sub_config(void)
         .get_kid = get_kid,
         .deliver = on_deliver,
         .trouble = on_trouble_told,
+        .reserved = reserved ? slice_of(reserved) : (struct slice){NULL, 0},
+        .reserved_why = "they are kept",
     };
     memset(config.token_key, 7, sizeof(config.token_key));
     return config;
@@ -93,6 +96,7 @@ static inline int open_rig(void **state)
     rig_open(&rig);
     call_count = 0;
     sender_waits = false;
+    reserved = NULL;
     troubles = 0;
     sub_attach();
     return 0;
