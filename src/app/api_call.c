@@ -234,29 +234,61 @@ void api_finish(struct api_call *c, int result)
     loop_post(c->x->worker->loop, &c->task);
 }
 
-static void step_on_pool(struct task *task)
+/* `count` is the pool's: the call may be gone when its step has ended. */
+static void run_step(struct api_call *c, atomic_uint *count)
 {
-    struct api_call *c = container_of(task, struct api_call, task);
-    struct app *app = c->app;
     c->on_pool = true;
     int result = c->step(c);
 
     if (result != API_PENDING) {
         api_finish(c, result);
     }
-    (void)atomic_fetch_sub(&app->pool_calls, 1);
+    (void)atomic_fetch_sub(count, 1);
+}
+
+static void step_on_pool(struct task *task)
+{
+    struct api_call *c = container_of(task, struct api_call, task);
+
+    run_step(c, &c->app->pool_calls);
+}
+
+static void step_on_streams(struct task *task)
+{
+    struct api_call *c = container_of(task, struct api_call, task);
+
+    run_step(c, &c->app->stream_calls);
+}
+
+/* Counts the call; false when too many wait, and it has its result. */
+static bool admit_step(struct api_call *c, atomic_uint *count)
+{
+    if (atomic_fetch_add(count, 1) < APP_CALLS_MAX) {
+        return true;
+    }
+    (void)atomic_fetch_sub(count, 1);
+    api_finish(c, api_refuse(c, API_BUSY, "too many requests wait; try again shortly"));
+    return false;
+}
+
+void api_run_on_streams(struct api_call *c, int (*step)(struct api_call *c))
+{
+    if (admit_step(c, &c->app->stream_calls)) {
+        c->step = step;
+        c->task.run = step_on_streams;
+        pool_submit(c->app->stream_pool, &c->task);
+    }
 }
 
 void api_run_on_pool(struct api_call *c, int (*step)(struct api_call *c))
 {
-    if (atomic_fetch_add(&c->app->pool_calls, 1) >= APP_CALLS_MAX) {
-        (void)atomic_fetch_sub(&c->app->pool_calls, 1);
-        api_finish(c, api_refuse(c, API_BUSY, "too many requests wait; try again shortly"));
-        return;
+    if (c->route->place == ROUTE_STREAMS) {
+        api_run_on_streams(c, step);
+    } else if (admit_step(c, &c->app->pool_calls)) {
+        c->step = step;
+        c->task.run = step_on_pool;
+        pool_submit(c->app->pool, &c->task);
     }
-    c->step = step;
-    c->task.run = step_on_pool;
-    pool_submit(c->app->pool, &c->task);
 }
 
 /* On a thread of the pool, or, where all is known by heart, on the worker. */

@@ -65,9 +65,13 @@ void api_leave(struct exchange *x);
 /* The call has its result. Any thread. */
 void api_finish(struct api_call *c, int result);
 
-/* Goes on with `step` on a thread of the application, and finishes with what it returns; or with
- * BUSY when too much waits there. The caller then returns API_PENDING. Any thread. */
+/* Goes on with `step` on a thread of the application, as the route's place has it, and finishes
+ * with what it returns; or with BUSY when too much waits there. The caller then returns
+ * API_PENDING. Any thread. */
 void api_run_on_pool(struct api_call *c, int (*step)(struct api_call *c));
+
+/* The same on a thread of those that wait for streams. */
+void api_run_on_streams(struct api_call *c, int (*step)(struct api_call *c));
 
 /* Begins anew with the question who asks, since something was taken away meanwhile. On the
  * worker. */

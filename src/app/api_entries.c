@@ -48,7 +48,7 @@ static void posted(struct post *post, int result)
     struct posting *p = c->work;
 
     if (result != 0 && post->error.code == API_NOT_FOUND && !p->tried) {
-        api_run_on_pool(c, make_stream_and_start);
+        api_run_on_streams(c, make_stream_and_start);
         return;
     }
     if (result != 0) {
@@ -131,7 +131,7 @@ static void appended(struct exchange *x)
     x->ended = NULL;
     if (result->code == ERR_NOTFOUND) {
         exchange_park(x);
-        api_run_on_pool(c, make_stream_and_start);
+        api_run_on_streams(c, make_stream_and_start);
         return;
     }
     if (result->code != 0) {

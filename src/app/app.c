@@ -58,6 +58,7 @@ static int open_parts(struct app *app, struct errmsg *msg)
     unsigned threads = app->config.thread_count > 0 ? app->config.thread_count : APP_THREADS;
     int code = pool_create(threads, &app->pool);
 
+    code = code == 0 ? pool_create(threads, &app->stream_pool) : code;
     code = code == 0 ? grants_create(&app->grants) : code;
     code = code == 0 ? attempts_create(&app->attempts) : code;
     code = code == 0 ? wakings_create(&app->wakings) : code;
@@ -73,7 +74,7 @@ static int open_writers(struct app *app, struct errmsg *msg)
         return code;
     }
     const struct poster_config poster = {
-        .store = app->store, .client = app->streams, .pool = app->pool};
+        .store = app->store, .client = app->streams, .pool = app->stream_pool};
 
     code = poster_create(&poster, &app->poster);
     if (code != 0) {
@@ -104,6 +105,15 @@ static int reconcile(struct app *app, struct errmsg *msg)
     return code;
 }
 
+/* The server is to end, and the other one has had its time: whoever waits for it is told so. What
+ * is owed to streams is kept in the records. */
+static void give_up(void *context)
+{
+    const struct app *app = context;
+
+    stream_client_abort(app->streams);
+}
+
 /* Where the threads' streams are another server's. */
 static int open_upstream(struct app *app, struct errmsg *msg)
 {
@@ -112,6 +122,8 @@ static int open_upstream(struct app *app, struct errmsg *msg)
         .secret = app->config.streams_secret,
         .logger = app->config.logger,
         .refuse = api_refuse_now,
+        .late = give_up,
+        .late_context = app,
     };
 
     return config.url == NULL ? 0 : upstream_open(&config, &app->upstream, msg);
@@ -122,12 +134,13 @@ static void close_all(struct app *app)
     struct errmsg msg = {{0}};
 
     sweeper_stop(app->sweeper);
-    upstream_close(app->upstream);
     /* Wakes may still owe the outbox something, which in turn needs the pool for what it posts. */
     wakings_destroy(app->wakings);
     outbox_destroy(app->outbox);
     pool_destroy(app->pool);
+    pool_destroy(app->stream_pool);
     poster_destroy(app->poster);
+    upstream_close(app->upstream);
     stream_client_free(app->streams);
     if (recency_close(app->recency, &msg) != 0) {
         logger_line(app->config.logger, LOGGER_WARN, "recency was not written: %s", msg.text);
@@ -140,6 +153,7 @@ static void close_all(struct app *app)
     app->wakings = NULL;
     app->outbox = NULL;
     app->pool = NULL;
+    app->stream_pool = NULL;
     app->poster = NULL;
     app->streams = NULL;
     app->recency = NULL;
@@ -178,7 +192,9 @@ static int on_open(void *context, struct server *server, struct errmsg *msg)
 
 static void on_stop(void *context)
 {
-    (void)context; /* requests that are there are answered; nothing else begins by itself */
+    const struct app *app = context;
+
+    upstream_stop(app->upstream); /* requests that are there are answered, in bounds */
 }
 
 static void on_close(void *context)

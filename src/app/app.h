@@ -2,7 +2,9 @@
  * with app_mount, run the server, destroy it.
  *
  * Requests that need the records run on the application's own threads, so that a slow query never
- * stalls a worker. What is known by heart (grants.h) is answered on the worker. */
+ * stalls a worker; those that wait for streams on others still, so that a server of streams that
+ * hangs never stalls who asks for records. What is known by heart (grants.h) is answered on the
+ * worker. */
 #ifndef ARBE_APP_APP_H
 #define ARBE_APP_APP_H
 
@@ -39,7 +41,7 @@ struct app_config {
     bool (*tell_key)(void *context, const char *owner, const char *house, const char *key);
     void *tell_context;
     struct director director; /* who is woken; all zeros: nobody */
-    unsigned thread_count;    /* of the application; 0: APP_THREADS */
+    unsigned thread_count;    /* of each of the two pools; 0: APP_THREADS */
 };
 
 struct app {
@@ -49,6 +51,8 @@ struct app {
     struct thread_store *store;
     struct pool *pool;             /* the application's threads */
     atomic_uint pool_calls;        /* waiting there or running */
+    struct pool *stream_pool;      /* as many others, for what waits for streams */
+    atomic_uint stream_calls;      /* waiting there or running */
     struct grants *grants;         /* what is known by heart */
     struct attempts *attempts;     /* to sign in, by address */
     struct recency *recency;       /* when threads were last written to */

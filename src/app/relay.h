@@ -39,8 +39,9 @@ enum relay_end {
 /* What the two threads share of all relays. */
 struct relay_shared {
     pthread_mutex_t mutex;
-    struct list news; /* relays that the upstream's thread is to look at */
-    size_t count;     /* relays that are not freed */
+    struct list news;     /* relays that the upstream's thread is to look at */
+    size_t count;         /* relays that are not freed */
+    uint64_t draining_ms; /* since when the server is about to end; 0: it is not */
     bool stopping;
     CURLM *multi; /* to be woken */
 };

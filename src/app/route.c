@@ -42,13 +42,13 @@ const struct route routes[] = {
     {HTTP_GET, "/api/threads/:id/config", ROUTE_AGENT, ROUTE_POOL, thread_config_get},
     {HTTP_PATCH, "/api/threads/:id/config", ROUTE_AGENT, ROUTE_POOL, thread_config_change},
     {HTTP_DELETE, "/api/threads/:id/config", ROUTE_AGENT, ROUTE_POOL, thread_config_delete},
-    {HTTP_GET, "/api/threads/:id/entries", ROUTE_AGENT, ROUTE_POOL, entry_list},
+    {HTTP_GET, "/api/threads/:id/entries", ROUTE_AGENT, ROUTE_STREAMS, entry_list},
     {HTTP_POST, "/api/threads/:id/entries", ROUTE_AGENT, ROUTE_WORKER, entry_post},
-    {HTTP_DELETE, "/api/threads/:id/entries/:entryId", ROUTE_AGENT, ROUTE_POOL, entry_delete},
+    {HTTP_DELETE, "/api/threads/:id/entries/:entryId", ROUTE_AGENT, ROUTE_STREAMS, entry_delete},
     {HTTP_GET, "/api/threads/:id/stream", ROUTE_AGENT, ROUTE_WORKER, thread_stream},
     {HTTP_POST, "/api/threads/:id/sandbox-tokens", ROUTE_AGENT, ROUTE_POOL, sandbox_mint},
     {HTTP_GET, "/api/threads/:id/usage", ROUTE_AGENT, ROUTE_POOL, thread_usage},
-    {HTTP_POST, "/api/stream/:name", ROUTE_SANDBOX, ROUTE_POOL, sandbox_write},
+    {HTTP_POST, "/api/stream/:name", ROUTE_SANDBOX, ROUTE_STREAMS, sandbox_write},
 };
 
 const size_t route_count = ARRAY_COUNT(routes);

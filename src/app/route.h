@@ -20,8 +20,9 @@ enum route_guard {
 
 /* Where the handler runs. */
 enum route_place {
-    ROUTE_POOL,   /* on a thread of the application: it may block */
-    ROUTE_WORKER, /* on the worker that has the connection: it must not */
+    ROUTE_POOL,    /* on a thread of the application: it may block */
+    ROUTE_STREAMS, /* on one of those that wait for streams: it may block for long */
+    ROUTE_WORKER,  /* on the worker that has the connection: it must not */
 };
 
 struct route {

@@ -4,13 +4,17 @@
 
 #include "app/app.h"
 #include "app/engine_transport.h"
+#include "base/limits.h"
 #include "client/transport_http.h"
 #include "serve/worker.h"
 #include "thread/recency.h"
 
 #include <stdlib.h>
 
-#define APPEND_TIMEOUT_MS 30000
+#define ANSWER_MS_HERE     30000 /* of the engine in this process, which does not hang */
+#define RETRIES_OUTSIDE    1
+#define RETRY_MS_OUTSIDE   100
+#define RETRY_MS_MAX_ASKED 400 /* whatever the other server asks for */
 
 static int make_transport(struct app *app, const struct stream_client_options *options,
                           struct transport **ret_transport, struct stream_error *ret_error)
@@ -28,6 +32,21 @@ static int make_transport(struct app *app, const struct stream_client_options *o
     return engine_transport_new(&config, options, ret_transport, ret_error);
 }
 
+/* Somebody waits for each call: on a server that hangs it ends after some 6.5 s, with its retry. */
+static void bound(const struct app *app, struct stream_client_options *options)
+{
+    if (app->config.streams_url == NULL) {
+        options->request_timeout_ms = ANSWER_MS_HERE;
+        return;
+    }
+    options->connect_timeout_ms = UPSTREAM_CONNECT_MS;
+    options->request_timeout_ms = UPSTREAM_ANSWER_MS;
+    options->retry.max_retries = RETRIES_OUTSIDE;
+    options->retry.initial_delay_ms = RETRY_MS_OUTSIDE;
+    options->retry.max_delay_ms = RETRY_MS_MAX_ASKED;
+    options->retry.retry_after_max_ms = RETRY_MS_MAX_ASKED;
+}
+
 int streams_open(struct app *app, struct stream_client **ret_client, struct errmsg *msg)
 {
     struct slice secret = app->config.streams_secret;
@@ -41,7 +60,7 @@ int streams_open(struct app *app, struct stream_client **ret_client, struct errm
     }
     stream_client_options_init(&options);
     options.bearer = bearer;
-    options.request_timeout_ms = APPEND_TIMEOUT_MS;
+    bound(app, &options);
     int code = make_transport(app, &options, &transport, &error);
 
     if (code == STREAM_OK) {

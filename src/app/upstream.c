@@ -25,6 +25,7 @@ struct upstream {
 
     /* the thread's */
     struct list relays;
+    bool late;           /* the time for the end is over */
     bool failing;        /* and the log says so */
     uint64_t trouble_ms; /* no line before */
 };
@@ -117,16 +118,53 @@ static void take_news(struct upstream *u)
     }
 }
 
+/* Until when the other server may be silent, while this one is about to end; 0: it is not. */
+static uint64_t drain_limit(struct upstream *u)
+{
+    (void)pthread_mutex_lock(&u->shared.mutex);
+    uint64_t began_ms = u->shared.draining_ms;
+
+    (void)pthread_mutex_unlock(&u->shared.mutex);
+    return began_ms == 0 ? 0 : began_ms + u->bounds.drain_ms;
+}
+
+/* Whoever else waits for the other server is told that the time is over. */
+static void tell_late(struct upstream *u, uint64_t drain, uint64_t now)
+{
+    if (drain != 0 && now >= drain && !u->late) {
+        u->late = true;
+        if (u->config.late != NULL) {
+            u->config.late(u->config.late_context);
+        }
+    }
+}
+
+/* When a relay is given up. Live reads the workers end. */
+static uint64_t limit_of(const struct upstream *u, const struct relay *r, uint64_t drain)
+{
+    uint64_t limit = r->easy == NULL ? UINT64_MAX : relay_fetch_limit(r, &u->bounds);
+
+    if (limit == UINT64_MAX || drain == 0) {
+        return limit;
+    }
+    uint64_t silent = r->since_ms + u->bounds.drain_ms;
+    uint64_t end = silent > drain ? silent : drain;
+
+    return end < limit ? end : limit;
+}
+
 /* Ends those whose time is up; how long may be slept until the next. */
 static int end_late(struct upstream *u)
 {
     uint64_t now = relay_now_ms();
     uint64_t sleep = WAIT_MS_MAX;
+    uint64_t drain = drain_limit(u);
 
+    tell_late(u, drain, now);
     LIST_FOR_EACH(node, &u->relays)
     {
         struct relay *r = container_of(node, struct relay, link);
-        uint64_t limit = r->easy == NULL ? UINT64_MAX : relay_fetch_limit(r, &u->bounds);
+        uint64_t limit = limit_of(u, r, drain);
 
         if (now >= limit) {
             r->trouble = "it does not answer in time";
@@ -182,6 +220,7 @@ static void fill_in(struct upstream_bounds *b)
     b->connect_ms = b->connect_ms > 0 ? b->connect_ms : UPSTREAM_CONNECT_MS;
     b->head_ms = b->head_ms > 0 ? b->head_ms : UPSTREAM_HEAD_MS;
     b->long_poll_ms = b->long_poll_ms > 0 ? b->long_poll_ms : UPSTREAM_LONG_POLL_MS;
+    b->drain_ms = b->drain_ms > 0 ? b->drain_ms : UPSTREAM_DRAIN_MS;
     b->silence_ms = b->silence_ms > 0 ? b->silence_ms : UPSTREAM_SILENCE_MS;
 }
 
@@ -264,6 +303,16 @@ int upstream_open(const struct upstream_config *config, struct upstream **ret_up
     }
     *ret_upstream = u;
     return 0;
+}
+
+void upstream_stop(struct upstream *u)
+{
+    if (u == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&u->shared.mutex);
+    u->shared.draining_ms = relay_now_ms();
+    (void)pthread_mutex_unlock(&u->shared.mutex);
 }
 
 void upstream_close(struct upstream *u)

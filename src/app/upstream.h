@@ -22,6 +22,7 @@ struct upstream_bounds {
     uint64_t connect_ms;
     uint64_t head_ms;
     uint64_t long_poll_ms;
+    uint64_t drain_ms;
     uint64_t silence_ms;
 };
 
@@ -31,6 +32,9 @@ struct upstream_config {
     const struct logger *logger;
     /* Answers an exchange with a refusal, on its worker. */
     void (*refuse)(struct exchange *x, enum api_code code, const char *sentence);
+    /* Called once, drain_ms after upstream_stop, on the thread; may be NULL. Must not block. */
+    void (*late)(void *context);
+    void *late_context;
     struct upstream_bounds bounds;
 };
 
@@ -38,6 +42,10 @@ struct upstream_config {
  * with a sentence. */
 int upstream_open(const struct upstream_config *config, struct upstream **ret_upstream,
                   struct errmsg *msg) MUST_USE;
+
+/* The server is to end: what the other server has not begun to say after drain_ms, or falls silent
+ * in for so long, is given up. Any thread; does not block. Accepts NULL. */
+void upstream_stop(struct upstream *u);
 
 /* The workers have ended. Accepts NULL. */
 void upstream_close(struct upstream *u);

@@ -104,8 +104,10 @@
 #define UPSTREAM_RELAYS_MAX      2048u       /* under way; 503 */
 #define UPSTREAM_HEAD_BYTES_MAX  (32u * KIB) /* of the other server's answer; 503 */
 #define UPSTREAM_QUEUE_BYTES_MAX (96u * KIB) /* of one that its client has not taken; it waits */
-#define UPSTREAM_CONNECT_MS      5000u       /* to a connection; 503 */
-#define UPSTREAM_HEAD_MS         30000u      /* to the head of an answer; 503 */
+#define UPSTREAM_CONNECT_MS      2000u       /* to a connection; 503 */
+#define UPSTREAM_ANSWER_MS       3000u       /* to a whole answer to the application; 503 */
+#define UPSTREAM_HEAD_MS         10000u      /* to the head of an answer; 503 */
+#define UPSTREAM_DRAIN_MS        3000u       /* for all of it once the server is to end; 503 */
 #define UPSTREAM_LONG_POLL_MS    120000u     /* likewise, of a long-poll; 503 */
 #define UPSTREAM_SILENCE_MS      60000u      /* within the body, but of SSE; close */
 
@@ -126,7 +128,7 @@
 #define API_BATCH_BYTES_MAX     (8u * MIB)    /* of what a sandbox writes at once; 413 */
 #define API_ANSWER_BYTES_MAX    (16u * MIB)   /* a list ends its page before */
 #define API_INLINE_BYTES_MAX    (64u * KIB)   /* of a post judged on the worker */
-#define APP_CALLS_MAX           4096u         /* waiting for a thread of the application; 503 */
+#define APP_CALLS_MAX           4096u         /* waiting for a thread, of each pool; 503 */
 #define SANDBOX_BATCH_MAX       1000u         /* entries that a sandbox writes at once; 400 */
 #define RECORD_ID_BYTES_MAX     64u           /* of an id in a body or query; 400 */
 #define AGENT_TEXT_BYTES_MAX    (4u * KIB)    /* description of an agent; 400 */

@@ -2,12 +2,13 @@
 // that server says to who asks it directly, and never its secret. That server is the Node reference server, and ours.
 import assert from 'node:assert/strict';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { JSON_TYPE, Stream, request } from './lib/http.mjs';
 import { testUnless } from './lib/impossible.mjs';
 import { Raw, head } from './lib/raw.mjs';
-import { headerLines, nobody, proxied, startServe } from './lib/serve.mjs';
+import { assertRefused, headerLines, nobody, proxied, startServe } from './lib/serve.mjs';
 import { Server, startServer, tempDir } from './lib/server.mjs';
 import { Sse } from './lib/sse.mjs';
 import { eventually, withDeadline } from './lib/wait.mjs';
@@ -260,4 +261,94 @@ test('the end of the app ends who follows, and tells who waits to come again', a
     assert.equal(waiting.status, 503);
     await end;
     raw.destroy();
+});
+
+// Accepts connections and never says anything: its URL, and the first word that it heard.
+async function startSilent(t) {
+    const sockets = new Set();
+    let hear;
+    const heard = new Promise((resolve) => { hear = resolve; });
+    const server = createServer((socket) => {
+        sockets.add(socket);
+        socket.on('error', () => {});
+        socket.on('data', hear);
+    });
+    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.after(() => {
+        sockets.forEach((socket) => socket.destroy());
+        server.close();
+    });
+    return { url: `http://127.0.0.1:${server.address().port}/v1/stream`, heard };
+}
+
+// The app before a server that was well until now, and from now on hangs.
+async function beforeHanging(t) {
+    const other = await startServer(['--secret-file', secretFile]);
+    t.after(() => {
+        other.child?.kill('SIGCONT');
+        return other.dispose();
+    });
+    const app = await appFor(t, other);
+    await app.owner.say(app.house.primaryThreadId, 'before');
+    other.child.kill('SIGSTOP');
+    return app;
+}
+
+test('a server that hangs holds up nobody who asks for records, and is told as one', async (t) => {
+    const app = await beforeHanging(t);
+    const path = `/api/threads/${app.house.primaryThreadId}/entries`;
+    let answered = 0;
+    const call = async (...args) => {
+        const reply = await app.owner.call(...args);
+        answered++;
+        return reply;
+    };
+    // More than the application has threads.
+    const asked = [
+        ...Array.from({ length: 6 }, () => call('GET', path)),
+        ...Array.from({ length: 2 }, (_, i) => call('POST', path, { id: `mine-${i}`, payload: { type: 'chat', text: 'late' } })),
+    ];
+    for (let i = 0; i < 20; i++) {
+        await app.owner.get('/api/me');
+    }
+    assert.equal(answered, 0, 'they wait meanwhile');
+    for (const reply of await Promise.all(asked)) {
+        assertRefused(reply, 503, 'streams.unavailable');
+    }
+});
+
+test('SIGTERM while the other server hangs: all are told, within 10 s', async (t) => {
+    const app = await beforeHanging(t);
+    const path = `/api/threads/${app.house.primaryThreadId}`;
+    const connections = async () => {
+        const metrics = await request(app.base, 'GET', '/metrics');
+        return Number(/^arbe_connections (\d+)/m.exec(metrics.text)[1]);
+    };
+    const before = await connections();
+    const call = (method, where, body) => app.owner.call(method, path + where, body, { fresh: true });
+    const asked = [
+        ...Array.from({ length: 20 }, () => call('GET', '/entries')),
+        ...Array.from({ length: 3 }, () => call('GET', '/stream?offset=-1')),
+        call('POST', '/entries', { payload: { type: 'chat', text: 'late' } }),
+    ];
+    await eventually('the requests are there', async () => await connections() >= before + asked.length);
+    app.expectGone();
+    const begun = Date.now();
+    assert.deepEqual(await app.kill('SIGTERM'), { code: 0, signal: null }, app.tail());
+    assert.ok(Date.now() - begun < 10_000, `${Date.now() - begun} ms`);
+    for (const reply of await Promise.all(asked)) {
+        assert.equal(reply.status, 503, reply.text);
+        assert.match(reply.json().error.code, /^(streams\.(unavailable|outcome_unknown)|server\.draining)$/);
+    }
+});
+
+test('SIGTERM during a start before a server that never answers ends it within 10 s', async (t) => {
+    const silent = await startSilent(t);
+    const app = new Server(['--streams-url', silent.url], { command: 'serve' });
+    t.after(() => app.dispose());
+    app.launch();
+    await withDeadline(silent.heard, 'a question at the start');
+    const begun = Date.now();
+    assert.deepEqual(await app.kill('SIGTERM'), { code: 0, signal: null }, app.tail());
+    assert.ok(Date.now() - begun < 10_000, `${Date.now() - begun} ms`);
 });
