@@ -12,10 +12,9 @@
 
 #include <stdio.h>
 
-#define LIMIT_MAX         1000u
-#define LIMIT_DEFAULT     200u
-#define PASSED_MAX        100000000u
-#define PAGE_BYTES_ENOUGH (4u * MIB) /* then the page ends */
+#define LIMIT_MAX     1000u
+#define LIMIT_DEFAULT 200u
+#define PASSED_MAX    100000000u
 
 /* A place in a thread. */
 struct place {
@@ -107,7 +106,7 @@ static int read_page(struct api_call *c, struct page *page, struct stream_error 
     page->at.passed = 0;
     int code = stream_client_read(c->app->streams, name, &options, &reader, error);
 
-    while (code == STREAM_OK && page->count < page->limit && c->answer.len < PAGE_BYTES_ENOUGH) {
+    while (code == STREAM_OK && page->count < page->limit && c->answer.len < API_PAGE_BYTES_MAX) {
         code = stream_reader_next(reader, &piece, error);
         if (code == STREAM_OK) {
             take(c, page, &piece);

@@ -36,6 +36,9 @@ int house_list(struct api_call *c)
     for (size_t i = 0; i < list.count; i++) {
         paging_item(c, i);
         json_put_house(&c->answer, &list.items[i]);
+        if (paging_is_full(c) && i + 1 < list.count) {
+            return paging_end(c, list.items[i].id);
+        }
     }
     return paging_end(c, list.next);
 }

@@ -32,6 +32,9 @@ int member_list(struct api_call *c)
     for (size_t i = 0; i < list.count; i++) {
         paging_item(c, i);
         json_put_member(&c->answer, &list.items[i]);
+        if (paging_is_full(c) && i + 1 < list.count) {
+            return paging_end(c, list.items[i].agent_id);
+        }
     }
     return paging_end(c, list.next);
 }

@@ -25,6 +25,11 @@ void paging_item(struct api_call *c, size_t index)
     }
 }
 
+bool paging_is_full(const struct api_call *c)
+{
+    return c->answer.len >= API_PAGE_BYTES_MAX;
+}
+
 int paging_end(struct api_call *c, struct slice next)
 {
     buf_append_char(&c->answer, ']');

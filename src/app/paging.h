@@ -15,6 +15,9 @@ void paging_begin(struct api_call *c, const char *name);
 /* Before each item but the first: a comma. */
 void paging_item(struct api_call *c, size_t index);
 
+/* Whether the answer has so many bytes that its page ends, whatever was asked for. */
+bool paging_is_full(const struct api_call *c);
+
 /* Ends ],"nextCursor":…} and answers 200. */
 int paging_end(struct api_call *c, struct slice next);
 

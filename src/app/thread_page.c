@@ -272,7 +272,7 @@ static int put_page(struct merge *m, const struct recency_ahead *sorted, size_t 
         if (!m->ahead.found && m->stored.at == m->stored.list.count) {
             return API_DONE;
         }
-        if (i == m->limit) {
+        if (i == m->limit || paging_is_full(m->c)) {
             store_thread_cursor(last.ts, slice_of(last.id), next);
             return API_DONE;
         }

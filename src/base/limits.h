@@ -126,7 +126,8 @@
 /* Threads. */
 #define API_BODY_BYTES_MAX      (1u * MIB)    /* of a request; 413 */
 #define API_BATCH_BYTES_MAX     (8u * MIB)    /* of what a sandbox writes at once; 413 */
-#define API_ANSWER_BYTES_MAX    (16u * MIB)   /* a list ends its page before */
+#define API_ANSWER_BYTES_MAX    (16u * MIB)   /* a list ends its page long before */
+#define API_PAGE_BYTES_MAX      (256u * KIB)  /* of a list, then its page ends with an item */
 #define API_INLINE_BYTES_MAX    (64u * KIB)   /* of a post judged on the worker */
 #define APP_CALLS_MAX           4096u         /* waiting for a thread, of each pool; 503 */
 #define SANDBOX_BATCH_MAX       1000u         /* entries that a sandbox writes at once; 400 */

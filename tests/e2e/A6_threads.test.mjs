@@ -322,3 +322,14 @@ test('a thread is renamed, and deleted with its stream, in the order of the effe
     assert.deepEqual((await owner.get(`/api/threads/${child.id}`)).parent, { kind: 'thread', id: thread.id });
     await owner.refused(409, 'thread.primary', 'DELETE', `/api/threads/${house.primaryThreadId}`);
 });
+
+test('a page of threads ends by its bytes, too, and the next one begins right there', async (t) => {
+    const { owner, house } = await serveFor(t);
+    const tags = Array.from({ length: 32 }, (_, i) => `${i}-`.padEnd(60, 't'));
+    const made = await inParallel(4, Array.from({ length: 180 }, () => () => owner.createThread(house.id, { tags })));
+    const path = `/api/threads?house_id=${house.id}&limit=200`;
+    const page = await owner.call('GET', path);
+    assert.ok(page.body.length > 256 << 10 && page.body.length < 260 << 10, `${page.body.length} bytes`);
+    const all = idsOf(await listed(owner, house.id));
+    assert.deepEqual([...all].sort(), [...idsOf(made), house.primaryThreadId].sort(), 'each once');
+});

@@ -284,3 +284,22 @@ test('a log with types of a later version, and with what is no entry, is read wi
     assert.equal(JSON.parse(followed.text).length, 8);
     assert.ok((await owner.get(`/api/threads/${thread.id}`)).lastEntryTs > 1);
 });
+
+test('pages end by their bytes, too, and the next one begins right there', async (t) => {
+    const { owner, thread, path } = await makeThread(t);
+    const most = (256 + 65) << 10; // and the last item
+    for (let i = 0; i < 10; i++) {
+        await owner.say(thread.id, `${i}`.padEnd(60_000, '.'));
+        await owner.createAgent(`Bot ${i}`, { kind: 'bot', systemPrompt: `${i}`.padEnd(64_000, '.') });
+    }
+    const page = await owner.call('GET', `${path}?limit=1000`);
+    assert.ok(page.body.length > 256 << 10 && page.body.length < most, `${page.body.length} bytes of entries`);
+    assert.equal(page.json().upToDate, false);
+    const texts = (await owner.history(thread.id)).slice(1).map(({ payload }) => payload.text[0]);
+    assert.equal(texts.join(''), '0123456789');
+
+    const agents = await owner.call('GET', '/api/agents?limit=200&q=Bot');
+    assert.ok(agents.body.length > 256 << 10 && agents.body.length < most, `${agents.body.length} bytes of agents`);
+    const names = (await owner.list('/api/agents?q=Bot', 'agents')).map(({ name }) => name);
+    assert.deepEqual(names.sort(), Array.from({ length: 10 }, (_, i) => `Bot ${i}`));
+});
