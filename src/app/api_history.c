@@ -57,8 +57,7 @@ static int fail(struct api_call *c, const struct stream_error *error)
         (void)api_refuse(c, API_INVALID_INPUT, "after must be a nextAfter that was told before");
         return api_error_set_field(&c->error, "after");
     default:
-        logger_line(c->app->config.logger, LOGGER_WARN, "%s: %s", c->route->pattern,
-                    error->message);
+        app_tell_streams(c->app, error->message);
         return api_refuse(c, API_STREAMS_UNAVAILABLE, "the thread's stream cannot be read now");
     }
 }

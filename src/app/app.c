@@ -13,6 +13,7 @@
 #include "app/sweeper.h"
 #include "app/upstream.h"
 #include "app/waking.h"
+#include "client/client.h"
 #include "serve/session.h"
 #include "thread/outbox.h"
 #include "thread/poster.h"
@@ -24,12 +25,28 @@
 #define APP_THREADS     4u
 #define PATH_BYTES_MAX  1200u
 #define READERS_PER_APP 4u
+#define TOLD_MS         1000u /* lines on streams come no closer */
 
 static void trouble(void *context, const char *sentence)
 {
     const struct app *app = context;
 
     logger_line(app->config.logger, LOGGER_WARN, "%s", sentence);
+}
+
+void app_tell_streams(struct app *app, const char *sentence)
+{
+    uint64_t now = client_now_ms();
+    uint_fast64_t next = atomic_load(&app->told_ms);
+
+    if (now >= next && atomic_compare_exchange_strong(&app->told_ms, &next, now + TOLD_MS)) {
+        trouble(app, sentence);
+    }
+}
+
+static void stream_trouble(void *context, const char *sentence)
+{
+    app_tell_streams(context, sentence);
 }
 
 /* An entry that a crash kept from being counted. */
@@ -73,8 +90,10 @@ static int open_writers(struct app *app, struct errmsg *msg)
     if (code != 0) {
         return code;
     }
-    const struct poster_config poster = {
-        .store = app->store, .client = app->streams, .pool = app->stream_pool};
+    const struct poster_config poster = {.store = app->store,
+                                         .client = app->streams,
+                                         .pool = app->stream_pool,
+                                         .teller = {.tell = stream_trouble, .context = app}};
 
     code = poster_create(&poster, &app->poster);
     if (code != 0) {

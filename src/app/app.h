@@ -53,6 +53,7 @@ struct app {
     atomic_uint pool_calls;        /* waiting there or running */
     struct pool *stream_pool;      /* as many others, for what waits for streams */
     atomic_uint stream_calls;      /* waiting there or running */
+    atomic_uint_fast64_t told_ms;  /* see app_tell_streams: no line before */
     struct grants *grants;         /* what is known by heart */
     struct attempts *attempts;     /* to sign in, by address */
     struct recency *recency;       /* when threads were last written to */
@@ -74,6 +75,9 @@ int app_create(const struct app_config *config, struct app **ret_app) MUST_USE;
 
 /* The server has ended. Accepts NULL. */
 void app_destroy(struct app *app);
+
+/* Tells the operator why streams fail, in a line a second at most. Any thread. */
+void app_tell_streams(struct app *app, const char *sentence);
 
 /* What to put into struct serve_config; lives as long as the app. */
 const struct mount *app_mount(struct app *app);

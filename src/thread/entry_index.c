@@ -56,6 +56,7 @@ struct part {
 struct entry_index {
     struct thread_store *store;
     struct stream_client *client;
+    struct failure_teller teller;
     pthread_t thread;
     pthread_mutex_t lock;    /* guards what follows */
     pthread_cond_t released; /* a part is not busy any more */
@@ -430,9 +431,9 @@ static int catch_up(struct look *look, struct api_error *e)
         code = read_on(look, &error, &stored, &msg);
     }
     if (stored != 0) {
-        return failure_of_store(e, stored, &msg);
+        return failure_of_store(e, stored, &msg, &look->index->teller);
     }
-    return code == STREAM_OK ? 0 : failure_of_stream(e, &error);
+    return code == STREAM_OK ? 0 : failure_of_stream(e, &error, &look->index->teller);
 }
 
 static int load(struct look *look, struct api_error *e)
@@ -449,7 +450,7 @@ static int load(struct look *look, struct api_error *e)
     }
     arena_finish(&arena);
     if (code != 0) {
-        return failure_of_store(e, code, &msg);
+        return failure_of_store(e, code, &msg, &look->index->teller);
     }
     memcpy(part->put_offset, part->next_offset, sizeof(part->put_offset));
     part->loaded = true;
@@ -469,13 +470,13 @@ static int find_offset(struct look *look, struct slice id, struct arena *arena,
         struct slice text = row_at(row);
         at = (struct slice){arena_try_copy(arena, text), text.len};
         if (!at.ptr) {
-            return failure_of_store(e, ERR_NOMEM, NULL);
+            return failure_of_store(e, ERR_NOMEM, NULL, &look->index->teller);
         }
     } else {
         int code = store_index_find(look->index->store, slice_of(look->part->thread_id), id, arena,
                                     &at, &msg);
         if (code != 0 && code != ERR_NOTFOUND) {
-            return failure_of_store(e, code, &msg);
+            return failure_of_store(e, code, &msg, &look->index->teller);
         }
     }
     *ret_at = at;
@@ -511,7 +512,7 @@ static int fetch_from(const struct entry_index *x, struct slice thread_id, const
     bool found = false;
     int code = begin_reading(x, thread_id, offset, &reader, &error);
     if (code != STREAM_OK) {
-        return failure_of_stream(e, &error);
+        return failure_of_stream(e, &error, &x->teller);
     }
     while (!found && (code = stream_reader_next(reader, &piece, &error)) == STREAM_OK) {
         struct slice json = {piece.data, piece.len};
@@ -525,10 +526,10 @@ static int fetch_from(const struct entry_index *x, struct slice thread_id, const
     stream_reader_free(reader);
     if (found) {
         query->found = true;
-        return copy ? 1 : failure_of_store(e, ERR_NOMEM, NULL);
+        return copy ? 1 : failure_of_store(e, ERR_NOMEM, NULL, &x->teller);
     }
     bool ended = code == STREAM_END || code == STREAM_ERROR_REJECTED || code == STREAM_ERROR_FORMAT;
-    return ended ? 0 : failure_of_stream(e, &error);
+    return ended ? 0 : failure_of_stream(e, &error, &x->teller);
 }
 
 /* The entry itself, first where it should stand; a stream that had lost its end may have it
@@ -563,7 +564,7 @@ int entry_index_look(struct entry_index *x, struct slice thread_id, struct entry
     }
     look.part = take_part(x, thread_id);
     if (!look.part) {
-        return failure_of_store(ret_error, ERR_NOMEM, NULL);
+        return failure_of_store(ret_error, ERR_NOMEM, NULL, &x->teller);
     }
     int rc = search(&look, arena, ret_error);
     give_back(x, look.part);
@@ -650,7 +651,7 @@ static void destroy(struct entry_index *x)
 }
 
 int entry_index_open(struct thread_store *store, struct stream_client *client,
-                     struct entry_index **ret_index)
+                     const struct failure_teller *teller, struct entry_index **ret_index)
 {
     struct entry_index *x = calloc(1, sizeof(*x));
     pthread_condattr_t monotonic;
@@ -659,6 +660,7 @@ int entry_index_open(struct thread_store *store, struct stream_client *client,
     }
     x->store = store;
     x->client = client;
+    x->teller = teller ? *teller : (struct failure_teller){.tell = NULL};
     map_init(&x->parts);
     list_init(&x->idle);
     (void)pthread_mutex_init(&x->lock, NULL); /* none of these can fail on Linux */

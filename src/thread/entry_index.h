@@ -10,6 +10,7 @@
 #include "arbe/stream_client.h"
 #include "base/arena.h"
 #include "thread/api_error.h"
+#include "thread/failure.h"
 #include "thread/store_thread.h"
 
 struct entry_index;
@@ -21,9 +22,10 @@ struct entry_query {
     struct slice json; /* result: the first entry of that id, in the arena */
 };
 
-/* Starts its thread. Store and client outlive it. ERR_NOMEM, ERR_AGAIN. */
+/* Starts its thread. Store and client outlive it; `teller`, which is copied, hears why looks fail,
+ * NULL: nobody does. ERR_NOMEM, ERR_AGAIN. */
 int entry_index_open(struct thread_store *store, struct stream_client *client,
-                     struct entry_index **ret_index) MUST_USE;
+                     const struct failure_teller *teller, struct entry_index **ret_index) MUST_USE;
 
 /* Reads up to where the stream ends now, and looks for the ids. Looks at one thread are made one
  * after the other. Blocks. 0; or -1 with NOT_FOUND when there is no such stream, BUSY when the

@@ -37,9 +37,44 @@ static enum api_code code_of_stream(const struct stream_error *error)
     }
 }
 
-int failure_of_stream(struct api_error *e, const struct stream_error *error)
+/* What the caller is told, without what only the operator is to see. */
+static const char *words_for(enum api_code code)
 {
-    return api_error_set(e, code_of_stream(error), "%s", error->message);
+    switch (code) {
+    case API_NOT_FOUND:
+        return "the thread has no stream";
+    case API_THREAD_CLOSED:
+        return "the thread takes no more entries";
+    case API_STREAMS_UNAVAILABLE:
+        return "the thread's stream cannot be reached now; try again shortly";
+    case API_OUTCOME_UNKNOWN:
+        return "the thread's stream did not answer: it may or may not have been stored";
+    case API_BUSY:
+        return "the thread's stream takes nothing just now; try again shortly";
+    case API_STORAGE_FULL:
+        return "no space is left where the thread's stream is";
+    case API_TOO_LARGE:
+        return "this is too large for the thread's stream";
+    default:
+        return "something went wrong inside the server";
+    }
+}
+
+static void tell(const struct failure_teller *teller, const char *sentence)
+{
+    if (teller && teller->tell) {
+        teller->tell(teller->context, sentence);
+    }
+}
+
+int failure_of_stream(struct api_error *e, const struct stream_error *error,
+                      const struct failure_teller *teller)
+{
+    enum api_code code = code_of_stream(error);
+    if (code != API_NOT_FOUND && code != API_THREAD_CLOSED && code != API_TOO_LARGE) {
+        tell(teller, error->message);
+    }
+    return api_error_set(e, code, "%s", words_for(code));
 }
 
 bool failure_is_final(const struct stream_error *error)
@@ -69,15 +104,19 @@ uint64_t failure_retry_after_s(const struct stream_error *error)
     return error->retry_after_ms < 1000 ? 1 : ((uint64_t)error->retry_after_ms + 999) / 1000;
 }
 
-int failure_of_store(struct api_error *e, int code, const struct errmsg *msg)
+int failure_of_store(struct api_error *e, int code, const struct errmsg *msg,
+                     const struct failure_teller *teller)
 {
-    enum api_code api = API_INTERNAL;
-    if (code == ERR_NOSPC) {
-        api = API_STORAGE_FULL;
-    } else if (code == ERR_BUSY || code == ERR_AGAIN || code == ERR_NOMEM) {
-        api = API_BUSY;
-    } else if (code == ERR_NOTFOUND) {
-        api = API_NOT_FOUND;
+    const char *why = msg && msg->text[0] ? msg->text : err_text(code);
+    if (code == ERR_NOTFOUND) {
+        return api_error_set(e, API_NOT_FOUND, "%s", why);
     }
-    return api_error_set(e, api, "%s", msg && msg->text[0] ? msg->text : err_text(code));
+    tell(teller, why);
+    if (code == ERR_NOSPC) {
+        return api_error_set(e, API_STORAGE_FULL, "no space is left on the disk");
+    }
+    if (code == ERR_BUSY || code == ERR_AGAIN || code == ERR_NOMEM) {
+        return api_error_set(e, API_BUSY, "%s", err_text(code));
+    }
+    return api_error_set(e, API_INTERNAL, "something went wrong inside the server");
 }

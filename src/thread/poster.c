@@ -22,7 +22,6 @@
 #include "base/map.h"
 #include "client/operation.h"
 #include "thread/entry_index.h"
-#include "thread/failure.h"
 
 #define BUSY_RETRY_S 1u
 #define HELPERS      8u /* looks at once, besides those of waiters */
@@ -137,7 +136,7 @@ static void end_without_memory(struct post *post)
 
 static void end_failed(struct post *post, const struct stream_error *error)
 {
-    (void)failure_of_stream(&post->error, error);
+    (void)failure_of_stream(&post->error, error, &post->poster->config.teller);
     post->retry_after_s = failure_retry_after_s(error);
     post->final = failure_is_final(error);
     post->stored = 0;
@@ -492,7 +491,7 @@ int poster_create(const struct poster_config *config, struct poster **ret_poster
         return ERR_NOMEM;
     }
     p->config = *config;
-    int code = entry_index_open(config->store, config->client, &p->index);
+    int code = entry_index_open(config->store, config->client, &config->teller, &p->index);
     if (code != 0) {
         free(p);
         return code;

@@ -18,6 +18,7 @@
 #include "base/pool.h"
 #include "thread/api_error.h"
 #include "thread/entry.h"
+#include "thread/failure.h"
 #include "thread/recency.h"
 #include "thread/store_thread.h"
 
@@ -27,6 +28,7 @@ struct poster_config {
     struct thread_store *store;   /* outlives it, as do the others */
     struct stream_client *client; /* of recency_stream_client_new */
     struct pool *pool;            /* of at least one thread */
+    struct failure_teller teller; /* why posts fail; all zeros: nobody asks */
 };
 
 /* One entry of a post. */

@@ -314,7 +314,9 @@ test('a server that hangs holds up nobody who asks for records, and is told as o
     assert.equal(answered, 0, 'they wait meanwhile');
     for (const reply of await Promise.all(asked)) {
         assertRefused(reply, 503, 'streams.unavailable');
+        assert.doesNotMatch(reply.text, /127\.0\.0\.1|arbe-thread/, 'what is inside is the operator\'s');
     }
+    await eventually('the line in the log', () => /warn .*cannot \w+ "arbe-thread-.*within 3000 ms/.test(app.log));
 });
 
 test('SIGTERM while the other server hangs: all are told, within 10 s', async (t) => {
@@ -332,12 +334,14 @@ test('SIGTERM while the other server hangs: all are told, within 10 s', async (t
         call('POST', '/entries', { payload: { type: 'chat', text: 'late' } }),
     ];
     await eventually('the requests are there', async () => await connections() >= before + asked.length);
+    await app.owner.get('/api/me'); // and what was asked on them has been sent
     app.expectGone();
     const begun = Date.now();
     assert.deepEqual(await app.kill('SIGTERM'), { code: 0, signal: null }, app.tail());
     assert.ok(Date.now() - begun < 10_000, `${Date.now() - begun} ms`);
     for (const reply of await Promise.all(asked)) {
         assert.equal(reply.status, 503, reply.text);
+        assert.doesNotMatch(reply.text, /127\.0\.0\.1|arbe-thread/);
         assert.match(reply.json().error.code, /^(streams\.(unavailable|outcome_unknown)|server\.draining)$/);
     }
 });

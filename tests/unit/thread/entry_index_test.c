@@ -77,7 +77,7 @@ static int with_house(void **state)
 static struct entry_index *open_index(struct posting *g)
 {
     struct entry_index *x = NULL;
-    FINE(entry_index_open(g->store, g->client, &x));
+    FINE(entry_index_open(g->store, g->client, NULL, &x));
     return x;
 }
 
@@ -257,7 +257,7 @@ static void memory_fails(void **state)
     struct entry_index *x = NULL;
     append_many(g, "t", "a", 20, 10);
     fault_countdown = 0;
-    assert_int_equal(entry_index_open(g->store, g->client, &x), ERR_NOMEM);
+    assert_int_equal(entry_index_open(g->store, g->client, NULL, &x), ERR_NOMEM);
     fault_countdown = -1;
     int found = -1;
     for (long allowed = 0; found < 0; allowed++) {

@@ -1,6 +1,7 @@
 /* Failures of streams and records, as the API tells them. */
 #include "thread/failure.c"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "client/call.h"
@@ -12,11 +13,22 @@ static struct stream_error error_of(enum stream_error_code code, int status, int
                                  .status = status,
                                  .outcome_unknown = unknown,
                                  .retry_after_ms = -1,
-                                 .message = "cannot append: why"};
+                                 .message = "cannot append to \"arbe-thread-x\": 127.0.0.1:1: why"};
     return error;
 }
 
-/* Each code of streams has one of the API, with its words; and some can never succeed. */
+static char heard[STREAM_ERROR_MESSAGE_BYTES];
+
+static void hear(void *context, const char *sentence)
+{
+    (void)context;
+    (void)snprintf(heard, sizeof(heard), "%s", sentence);
+}
+
+static const struct failure_teller teller = {.tell = hear};
+
+/* Each code of streams has one of the API; and some can never succeed. Addresses and names the
+ * operator is told alone, and only of what is not the caller's own doing. */
 static void streams(void **state)
 {
     static const struct {
@@ -56,9 +68,16 @@ static void streams(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct stream_error error = error_of(rows[i].code, rows[i].status, rows[i].unknown);
         struct api_error told;
-        assert_int_equal(failure_of_stream(&told, &error), -1);
+        bool own = rows[i].api == API_NOT_FOUND || rows[i].api == API_THREAD_CLOSED ||
+                   rows[i].api == API_TOO_LARGE;
+        heard[0] = '\0';
+        assert_int_equal(failure_of_stream(&told, &error, &teller), -1);
         assert_string_equal(api_error_code_text(told.code), api_error_code_text(rows[i].api));
-        assert_string_equal(told.message, "cannot append: why");
+        assert_true(told.message[0] != '\0');
+        assert_null(strstr(told.message, "127.0.0.1"));
+        assert_null(strstr(told.message, "arbe-thread"));
+        assert_string_equal(heard, own ? "" : error.message);
+        assert_int_equal(failure_of_stream(&told, &error, NULL), -1);
         assert_int_equal(failure_is_final(&error), rows[i].final);
     }
 }
@@ -92,11 +111,14 @@ static void records(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct api_error told;
-        assert_int_equal(failure_of_store(&told, rows[i].code, &msg), -1);
+        heard[0] = '\0';
+        assert_int_equal(failure_of_store(&told, rows[i].code, &msg, &teller), -1);
         assert_string_equal(api_error_code_text(told.code), api_error_code_text(rows[i].api));
-        assert_string_equal(told.message, "app.db: why");
-        (void)failure_of_store(&told, rows[i].code, NULL);
-        assert_string_equal(told.message, err_text(rows[i].code));
+        bool missing = rows[i].code == ERR_NOTFOUND;
+        assert_int_equal(strstr(told.message, "app.db") != NULL, missing);
+        assert_string_equal(heard, missing ? "" : "app.db: why");
+        (void)failure_of_store(&told, rows[i].code, NULL, NULL);
+        assert_true(told.message[0] != '\0');
     }
 }
 
