@@ -349,7 +349,8 @@ static int load_name(struct engine *e, struct stream *s)
     return code;
 }
 
-/* One that was filled meanwhile as the source of a fork needs nothing more. */
+/* One that was filled meanwhile as the source of a fork needs nothing more. It may be in use by
+ * now, and dirty: that is why its place in the queue has a link of its own. */
 static void load_placeholder(struct engine *e, struct stream *s)
 {
     if (table_loading(e, s)) {
@@ -370,7 +371,7 @@ static bool next_step(struct engine *e, struct stream **ret_stream, struct task 
     pthread_mutex_lock(&l->lock);
     struct list *first = list_first(&l->streams);
     if (first) {
-        *ret_stream = container_of(first, struct stream, dirty_link);
+        *ret_stream = container_of(first, struct stream, load_link);
     } else if ((first = list_first(&l->tasks)) != NULL) {
         *ret_task = container_of(first, struct task, link);
     }
@@ -418,7 +419,7 @@ static void add(struct engine *e, struct list *queue, struct list *link)
 
 void loader_add(struct engine *e, struct stream *s)
 {
-    add(e, &e->loader.streams, &s->dirty_link);
+    add(e, &e->loader.streams, &s->load_link);
 }
 
 void loader_run(struct engine *e, struct task *task)

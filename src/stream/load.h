@@ -15,7 +15,7 @@ struct stream;
 struct loader {
     pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t idle;  /* signalled when `running` becomes false */
-    struct list streams;  /* struct stream by dirty_link: placeholders to be filled; referenced */
+    struct list streams;  /* struct stream by load_link: placeholders to be filled; referenced */
     struct list tasks;    /* struct task: other work for the loader */
     bool running;         /* `task` is on the pool */
     struct task task;

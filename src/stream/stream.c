@@ -24,6 +24,7 @@ struct stream *stream_create(struct engine *e, struct slice name, enum stream_ph
     pthread_mutex_init(&s->lock, NULL);
     list_init(&s->cache_link);
     list_init(&s->dirty_link);
+    list_init(&s->load_link);
     list_init(&s->queue);
     s->changes_end = &s->changes;
     s->ttl_seconds = UINT64_MAX;

@@ -130,6 +130,7 @@ struct stream {
 
     struct list cache_link;      /* on the engine's cache list; under the cache lock */
     struct list dirty_link;      /* on the engine's dirty list; under the dirty lock */
+    struct list load_link;       /* on the loader's queue; under the loader's lock */
     struct tree_node fresh_node; /* in the engine's tree of fresh ones, while `fresh` */
     bool fresh;                  /* in no catalog yet; both under the fresh lock */
     struct list queue;           /* while not live: operations that wait; under the name's shard */

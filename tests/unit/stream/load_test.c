@@ -16,6 +16,19 @@ static unsigned replaces;         /* loads during which a compaction is told of 
 static void (*during_find)(void); /* called in the middle of the next look-up */
 static void (*during)(void);      /* called in the middle of the next load */
 
+static unsigned dirty_at; /* the load in which somebody writes to "a"; 0: none */
+
+/* As an append does to a stream that is live. */
+static void soil_source(void)
+{
+    struct stream *a = table_name(rig.engine, SLICE("a"));
+    assert_non_null(a);
+    pthread_mutex_lock(&a->lock);
+    checkpoint_mark(a);
+    pthread_mutex_unlock(&a->lock);
+    stream_unref(a);
+}
+
 static int counted_find(struct store *s, struct slice name, stream_id *ret_id)
 {
     if (during_find) {
@@ -29,6 +42,9 @@ static int counted_find(struct store *s, struct slice name, stream_id *ret_id)
 static int counted_load(struct store *s, stream_id id, struct catalog_stream *ret_stream)
 {
     loads++;
+    if (loads == dirty_at) {
+        soil_source();
+    }
     if (during) {
         void (*now)(void) = during;
         during = NULL;
@@ -60,6 +76,7 @@ static int open_rig(void **state)
     (void)state;
     find_code = load_code = 0;
     replaces = 0;
+    dirty_at = 0;
     rig_open(&rig);
     assert_int_equal(rig_put(&rig, "a", TEXT, "aaa"), 0);
     assert_int_equal(rig_fork(&rig, "b", "a"), 0);
@@ -219,6 +236,34 @@ static void test_queue_missing(void **state)
     assert_int_equal(queued[2].result.code, 0);
 }
 
+static void ask_for_source(void)
+{
+    start_queued(1);
+}
+
+/* A fork's load brings its source to life while that still waits to be loaded by name, and somebody
+ * writes to it before its turn comes: it is on both lists then, and on each once. */
+static void test_dirty_in_the_queue(void **state)
+{
+    (void)state;
+    queued[0] = (struct stream_op){.verb = STREAM_HEAD, .name = SLICE("b")};
+    queued[1] = (struct stream_op){.verb = STREAM_HEAD, .name = SLICE("a")};
+    memset(queued_done, 0, sizeof(queued_done));
+    during_find = ask_for_source;
+    replaces = 2; /* of a and of b: then both are looked at once more */
+    dirty_at = 4; /* b's second look, when a is live */
+    start_queued(0);
+    rig_run(&rig);
+    assert_true(queued_done[0] && queued_done[1]);
+    assert_int_equal(queued[0].result.code, 0);
+    assert_int_equal(queued[1].result.code, 0);
+    assert_int_equal(loads, 4);
+    assert_int_equal(rig.engine->dirty_count, 1);
+    reopen();
+    rig_expect(&rig, "a", "aaa");
+    rig_expect(&rig, "b", "aaabbb");
+}
+
 /* A catalog whose extents leave a gap is damaged, and is not served. */
 static void test_gap(void **state)
 {
@@ -238,8 +283,9 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_rig, close_rig)
     const struct CMUnitTest tests[] = {
-        TEST(test_chain),      TEST(test_state), TEST(test_errors),        TEST(test_tombstone),
-        TEST(test_compaction), TEST(test_queue), TEST(test_queue_missing), TEST(test_gap),
+        TEST(test_chain),         TEST(test_state),      TEST(test_errors),
+        TEST(test_tombstone),     TEST(test_compaction), TEST(test_queue),
+        TEST(test_queue_missing), TEST(test_gap),        TEST(test_dirty_in_the_queue),
     };
     return UNIT_RUN(tests);
 }
