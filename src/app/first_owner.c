@@ -2,6 +2,7 @@
 #include "app/first_owner.h"
 
 #include "app/app.h"
+#include "app/wall_clock.h"
 #include "base/limits.h"
 #include "thread/api_key.h"
 #include "thread/outbox.h"
@@ -10,7 +11,6 @@
 
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 
 #define OWNER_NAME       "Owner"
 #define OWNER_HANDLE     "owner"
@@ -29,14 +29,6 @@ struct first {
     char key[API_KEY_BYTES];
     char hash[API_KEY_HASH_BYTES];
 };
-
-static int64_t wall_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static bool make_id(struct app *app, struct first *f, struct slice *ret_id)
 {
@@ -135,7 +127,7 @@ static int check_is_first(struct app *app, struct errmsg *msg)
 int first_owner_make(struct app *app, struct errmsg *msg)
 {
     const struct app_config *config = &app->config;
-    struct first f = {.now_ms = wall_ms()};
+    struct first f = {.now_ms = wall_clock_ms()};
     bool any = false;
     int code = store_agent_any(app->store, &any, msg);
 

@@ -1,6 +1,7 @@
 /* One piece is one transaction; between two of them others have their turn. */
 #include "app/sweeper.h"
 
+#include "app/wall_clock.h"
 #include "thread/store.h"
 
 #include <errno.h>
@@ -16,20 +17,12 @@ struct sweeper {
     bool stopping;
 };
 
-static int64_t wall_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Sweeps one piece; whether there is more to be done now. */
 static bool sweep(struct sweeper *s)
 {
     struct errmsg msg = {{0}};
     bool more = false;
-    int code = store_sweep(s->config.store, wall_ms(), &more, &msg);
+    int code = store_sweep(s->config.store, wall_clock_ms(), &more, &msg);
 
     if (code != 0 && s->config.trouble != NULL) {
         s->config.trouble(s->config.context, msg.text[0] == '\0' ? err_text(code) : msg.text);

@@ -3,6 +3,7 @@
 #include "app/waking.h"
 
 #include "app/app.h"
+#include "app/wall_clock.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/map.h"
@@ -11,7 +12,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define MEMORY_BYTES_MAX (16ull * KIB)
 
@@ -60,18 +60,10 @@ void wakings_destroy(struct wakings *w)
     free(w);
 }
 
-static int64_t wall_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Keeps the signal that says why nobody was woken. */
 static int keep_failure(struct waking *w, struct arena *memory, const struct errmsg *why)
 {
-    int64_t now_ms = wall_ms();
+    int64_t now_ms = wall_clock_ms();
     char id[UUID_TEXT_BYTES];
     char text[2 * KIB];
     struct outbox_item item;
