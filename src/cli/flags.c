@@ -13,6 +13,7 @@
 #define NEAR_EDITS_MAX   3 /* a name further off is no slip of the fingers */
 #define SOURCE_BYTES_MAX 200
 #define ENV_PREFIX       "ARBE_"
+#define BLANK            " \t\r"
 
 static void *place_of(const struct flag *flag, void *settings)
 {
@@ -128,10 +129,50 @@ static int set_switch(const struct flag *flag, void *settings, const char *sourc
     return 0;
 }
 
+static int add_to_list(struct flag_list *list, struct slice item, const char *source,
+                       struct errmsg *msg)
+{
+    if (list->count == FLAG_LIST_MAX) {
+        return err_set(msg, ERR_INVALID, "%s: there are more than %u values", source,
+                       FLAG_LIST_MAX);
+    }
+    list->items[list->count++] = item;
+    return 0;
+}
+
+/* A value on the command line is one item, whatever it holds; elsewhere each word is one. */
+static int set_list(const struct flag *flag, void *settings, const char *text,
+                    enum flag_source from, const char *source, struct errmsg *msg)
+{
+    struct flag_list *list = place_of(flag, settings);
+    size_t before = list->source == from ? list->count : 0;
+    int code = 0;
+
+    list->count = before;
+    list->source = from;
+    if (from == FLAG_FROM_ARGUMENT && text[0] != '\0') {
+        return add_to_list(list, slice_of(text), source, msg);
+    }
+    for (const char *at = text + strspn(text, BLANK); code == 0 && *at != '\0';) {
+        size_t len = strcspn(at, BLANK);
+
+        code = add_to_list(list, (struct slice){at, len}, source, msg);
+        at += len;
+        at += strspn(at, BLANK);
+    }
+    if (code == 0 && list->count == before) {
+        code = err_set(msg, ERR_INVALID, "%s: an empty value is not good: it takes %s", source,
+                       flag->hint);
+    }
+    return code;
+}
+
 static int set_value(const struct flag *flag, void *settings, const char *source, const char *text,
-                     struct errmsg *msg)
+                     enum flag_source from, struct errmsg *msg)
 {
     switch (flag->kind) {
+    case FLAG_LIST:
+        return set_list(flag, settings, text, from, source, msg);
     case FLAG_TEXT:
     case FLAG_CONFIG:
         if (text[0] == '\0') {
@@ -168,7 +209,7 @@ static void env_name_of(const struct flag *flag, char out[static NAME_BYTES_MAX]
 static int set(const struct flag_table *table, const struct flag *flag, const char *text,
                struct flag_origin origin, const char *source, struct errmsg *msg)
 {
-    int code = set_value(flag, table->settings, source, text, msg);
+    int code = set_value(flag, table->settings, source, text, origin.source, msg);
 
     if (code == 0 && table->origins != NULL) {
         table->origins[flag - table->flags] = origin;
@@ -448,6 +489,15 @@ void flags_format(const struct flag *flag, const void *settings, struct buf *out
     const char *words;
     uint64_t value;
 
+    if (flag->kind == FLAG_LIST) {
+        const struct flag_list *list = (const void *)place;
+
+        for (size_t i = 0; i < list->count; i++) {
+            buf_append(out, i == 0 ? SLICE("") : SLICE(" "));
+            buf_append(out, list->items[i]);
+        }
+        return;
+    }
     if (flag->kind == FLAG_TEXT) {
         memcpy(&words, place, sizeof(words));
         buf_append(out, words == NULL ? SLICE("") : slice_of(words));

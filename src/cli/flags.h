@@ -21,6 +21,7 @@ enum flag_kind {
     FLAG_DURATION, /* uint64_t: milliseconds */
     FLAG_CHOICE,   /* uint64_t: index into choices */
     FLAG_SWITCH,   /* uint64_t: 1 when given; takes no value on the command line */
+    FLAG_LIST,     /* struct flag_list: may be given several times */
     FLAG_CONFIG,   /* const char *: the configuration file, which cannot name another */
     FLAG_ACTION,   /* uint64_t: a switch for the command line only: something else to do */
 };
@@ -43,6 +44,17 @@ enum flag_source {
     FLAG_FROM_FILE,
     FLAG_FROM_ENVIRONMENT,
     FLAG_FROM_ARGUMENT,
+};
+
+#define FLAG_LIST_MAX 64u /* values of one flag; more are refused */
+
+/* Values of FLAG_LIST, in the order given: one for each time that the flag stands on the command
+ * line, and the words of an environment variable or of a line of a file. A stronger source replaces
+ * the values of a weaker one. Zeroed to begin with. */
+struct flag_list {
+    struct slice items[FLAG_LIST_MAX]; /* borrowed, as other texts */
+    size_t count;
+    enum flag_source source; /* of all of them */
 };
 
 struct flag_origin {

@@ -1,0 +1,53 @@
+/* Which T3 Code servers to watch, and with which token each: what --t3 names, and the hosts' file,
+ * which has the form of profiles (profile.h): a section for each host with url, secret-file and
+ * ca-file. It is "t3" among the user's arbe files (config_home.h) unless --t3-hosts says where;
+ * `arbe t3 login` writes it. Tokens stand in files of their own, mode 0600.
+ *
+ * A token goes only to the URL that it was meant for: HOST=URL takes that of the file's HOST if the
+ * URLs agree, else it is refused with a sentence. ARBE_T3_TOKEN is for exactly one host. */
+#ifndef ARBE_CLI_T3_HOSTS_H
+#define ARBE_CLI_T3_HOSTS_H
+
+#include "arbe/t3_reader.h"
+#include "cli/flags.h"
+#include "t3/watch.h"
+
+/* A server to watch. Texts are owned by the list. */
+struct t3_host {
+    char *label;
+    char *url;
+    char *token_file; /* NULL: none */
+    char *ca_file;    /* NULL: the system's certificates */
+    char *token;      /* of ARBE_T3_TOKEN; NULL: the file says it */
+};
+
+struct t3_hosts {
+    struct t3_host *list; /* `count` of them: in the order of --t3, or of the file */
+    size_t count;
+};
+
+/* What the flags --t3 and --t3-hosts say. */
+struct t3_hosts_flags {
+    struct flag_list t3; /* HOST=URL each; HOST alone names one of the file */
+    const char *file;    /* NULL: that of the user */
+    bool all_of_file;    /* those of the file too that --t3 does not name; always without --t3 */
+};
+
+/* Puts them together. A file that is not there has no hosts, unless the flag names it. No host at
+ * all is good: count is 0. ERR_INVALID, ERR_PERM, ERR_IO, ERR_NOMEM, with a sentence that names
+ * flag or file, and what would be accepted. */
+int t3_hosts_load(const struct t3_hosts_flags *flags, struct t3_hosts *ret_hosts,
+                  struct errmsg *msg) MUST_USE;
+
+/* Frees and wipes. Accepts a zeroed struct. */
+void t3_hosts_finish(struct t3_hosts *hosts);
+
+/* Sets what a host says of a reader: token (re-read from its file at each connection), CA. `host`
+ * must outlive the reader. */
+void t3_hosts_fill(const struct t3_host *host, struct t3_reader_options *options);
+
+/* Adds all to a watch. As t3_watch_add. */
+int t3_hosts_watch(const struct t3_hosts *hosts, struct t3_watch *watch,
+                   struct errmsg *msg) MUST_USE;
+
+#endif
