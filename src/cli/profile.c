@@ -22,7 +22,7 @@ bool profiles_locate(char *out, size_t size)
 }
 
 /* Whether the file is there and to be trusted: 1, 0 when it is not there, or an error. */
-static int check_file(const char *path, struct errmsg *msg)
+static int check_file(const char *what, const char *path, struct errmsg *msg)
 {
     struct stat info;
 
@@ -30,17 +30,16 @@ static int check_file(const char *path, struct errmsg *msg)
         if (errno == ENOENT || errno == ENOTDIR) {
             return 0;
         }
-        return err_set(msg, ERR_IO, "cannot look at the profiles %.100s: %s", path,
+        return err_set(msg, ERR_IO, "cannot look at the %ss %.100s: %s", what, path,
                        strerror(errno));
     }
     if (info.st_uid != geteuid() && info.st_uid != 0) {
-        return err_set(msg, ERR_PERM, "the profiles %.100s belong to another user", path);
+        return err_set(msg, ERR_PERM, "the %ss %.100s belong to another user", what, path);
     }
     if ((info.st_mode & 022) != 0) {
         return err_set(msg, ERR_PERM,
-                       "the profiles %.80s may be written by others (mode %o); run: chmod go-w "
-                       "%.80s",
-                       path, (unsigned)info.st_mode & 0777u, path);
+                       "the %ss %.80s may be written by others (mode %o); run: chmod go-w %.80s",
+                       what, path, (unsigned)info.st_mode & 0777u, path);
     }
     return 1;
 }
@@ -60,15 +59,15 @@ static int begin_profile(struct profiles *p, char *name, const char *where, stru
     size_t len = strlen(name);
 
     if (name[len - 1] != ']' || len < 3) {
-        return err_set(msg, ERR_INVALID, "%s: a profile begins with [NAME]", where);
+        return err_set(msg, ERR_INVALID, "%s: a %s begins with [NAME]", where, p->what);
     }
     name[len - 1] = '\0';
     name = trim(name + 1);
     if (profiles_find(p, name) != NULL) {
-        return err_set(msg, ERR_INVALID, "%s: there are two profiles \"%.40s\"", where, name);
+        return err_set(msg, ERR_INVALID, "%s: there are two %ss \"%.40s\"", where, p->what, name);
     }
     if (p->count == PROFILES_MAX) {
-        return err_set(msg, ERR_INVALID, "%s: at most %u profiles", where, PROFILES_MAX);
+        return err_set(msg, ERR_INVALID, "%s: at most %u %ss", where, PROFILES_MAX, p->what);
     }
     p->list[p->count++] = (struct profile){.name = name};
     return 0;
@@ -85,7 +84,7 @@ static int set_value(struct profiles *p, const char *name, const char *value, co
                                                             : NULL;
 
     if (last == NULL) {
-        return err_set(msg, ERR_INVALID, "%s: a profile begins with [NAME]", where);
+        return err_set(msg, ERR_INVALID, "%s: a %s begins with [NAME]", where, p->what);
     }
     if (strcmp(name, "secret") == 0) {
         return err_set(msg, ERR_INVALID,
@@ -95,12 +94,13 @@ static int set_value(struct profiles *p, const char *name, const char *value, co
     }
     if (place == NULL) {
         return err_set(msg, ERR_INVALID,
-                       "%s: \"%.40s\" is not known; a profile has url, secret-file and ca-file",
-                       where, name);
+                       "%s: \"%.40s\" is not known; a %s has url, secret-file and ca-file", where,
+                       name, p->what);
     }
     if (*place != NULL || value[0] == '\0') {
-        return err_set(msg, ERR_INVALID, "%s: %s %s", where, name,
-                       value[0] == '\0' ? "needs a value" : "stands in this profile already");
+        return value[0] == '\0' ? err_set(msg, ERR_INVALID, "%s: %s needs a value", where, name)
+                                : err_set(msg, ERR_INVALID, "%s: %s stands in this %s already",
+                                          where, name, p->what);
     }
     *place = value;
     return 0;
@@ -142,17 +142,18 @@ static int take_lines(struct profiles *p, const char *path, struct errmsg *msg)
     }
     for (size_t i = 0; code == 0 && i < p->count; i++) {
         if (p->list[i].url == NULL) {
-            code = err_set(msg, ERR_INVALID, "%.100s: the profile \"%.40s\" has no url", path,
+            code = err_set(msg, ERR_INVALID, "%.100s: the %s \"%.40s\" has no url", path, p->what,
                            p->list[i].name);
         }
     }
     return code;
 }
 
-int profiles_read(const char *path, struct profiles *ret_profiles, struct errmsg *msg)
+int profiles_read(const char *path, const char *what, struct profiles *ret_profiles,
+                  struct errmsg *msg)
 {
-    struct profiles p = {.list = NULL};
-    int code = check_file(path, msg);
+    struct profiles p = {.what = what};
+    int code = check_file(what, path, msg);
 
     if (code <= 0) {
         if (code == 0) {

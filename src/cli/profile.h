@@ -27,7 +27,8 @@ struct profile {
 struct profiles {
     struct profile *list; /* `count` of them, in the order of the file */
     size_t count;
-    char *text; /* private */
+    const char *what; /* private */
+    char *text;       /* private */
 };
 
 /* Where the file is: ARBE_PROFILES, or arbe/profiles below XDG_CONFIG_HOME, or below ~/.config.
@@ -35,9 +36,10 @@ struct profiles {
 bool profiles_locate(char *out, size_t size);
 
 /* Reads the file at `path`. A file that is not there has no profiles. ERR_PERM when others may
- * write it, ERR_INVALID for lines that say nothing known, ERR_IO, ERR_NOMEM; each with a
- * sentence. */
-int profiles_read(const char *path, struct profiles *ret_profiles, struct errmsg *msg) MUST_USE;
+ * write it, ERR_INVALID for lines that say nothing known, ERR_IO, ERR_NOMEM; each with a sentence,
+ * in which `what` is a profile's name: "profile", or what else has this form. Static storage. */
+int profiles_read(const char *path, const char *what, struct profiles *ret_profiles,
+                  struct errmsg *msg) MUST_USE;
 
 /* Frees. Accepts a zeroed struct. */
 void profiles_finish(struct profiles *p);

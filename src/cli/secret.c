@@ -37,13 +37,14 @@ static bool is_secret(struct slice text)
     return text.len > 0;
 }
 
-static int read_all(int fd, const char *path, char *memory, size_t *ret_len, struct errmsg *msg)
+static int read_all(int fd, const char *path, char *memory, size_t size, size_t *ret_len,
+                    struct errmsg *msg)
 {
     size_t len = 0;
     ssize_t got = 1;
 
-    while (got > 0 && len < SECRET_BYTES_MAX) {
-        got = read(fd, memory + len, SECRET_BYTES_MAX - len);
+    while (got > 0 && len < size) {
+        got = read(fd, memory + len, size - len);
         if (got < 0 && errno == EINTR) {
             got = 1;
         } else if (got > 0) {
@@ -53,16 +54,16 @@ static int read_all(int fd, const char *path, char *memory, size_t *ret_len, str
     if (got < 0) {
         return err_set(msg, ERR_IO, "cannot read the secret file %s: %s", path, strerror(errno));
     }
-    if (len == SECRET_BYTES_MAX) {
-        return err_set(msg, ERR_INVALID, "the secret file %s is longer than %d bytes", path,
-                       SECRET_BYTES_MAX - 1);
+    if (len == size) {
+        return err_set(msg, ERR_INVALID, "the secret file %s is longer than %zu bytes", path,
+                       size - 1);
     }
     *ret_len = len;
     return 0;
 }
 
-int secret_read(const char *path, char memory[static SECRET_BYTES_MAX], struct slice *ret_secret,
-                struct errmsg *msg)
+int secret_read_long(const char *path, char *memory, size_t size, struct slice *ret_secret,
+                     struct errmsg *msg)
 {
     size_t len = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -73,7 +74,7 @@ int secret_read(const char *path, char memory[static SECRET_BYTES_MAX], struct s
     int code = check_file(fd, path, msg);
 
     if (code == 0) {
-        code = read_all(fd, path, memory, &len, msg);
+        code = read_all(fd, path, memory, size, &len, msg);
     }
     (void)close(fd); /* nothing was written to it */
     if (code != 0) {
@@ -89,4 +90,10 @@ int secret_read(const char *path, char memory[static SECRET_BYTES_MAX], struct s
     }
     *ret_secret = (struct slice){memory, len};
     return 0;
+}
+
+int secret_read(const char *path, char memory[static SECRET_BYTES_MAX], struct slice *ret_secret,
+                struct errmsg *msg)
+{
+    return secret_read_long(path, memory, SECRET_BYTES_MAX, ret_secret, msg);
 }

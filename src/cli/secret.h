@@ -13,4 +13,8 @@
 int secret_read(const char *path, char memory[static SECRET_BYTES_MAX], struct slice *ret_secret,
                 struct errmsg *msg) MUST_USE;
 
+/* The same where secrets may be longer, such as tokens: of less than `size` bytes. */
+int secret_read_long(const char *path, char *memory, size_t size, struct slice *ret_secret,
+                     struct errmsg *msg) MUST_USE;
+
 #endif

@@ -12,6 +12,8 @@
 #include "cli/flags.h"
 #include "t3/watch.h"
 
+#define T3_HOSTS_PATH_BYTES 4096u
+
 /* A server to watch. Texts are owned by the list. */
 struct t3_host {
     char *label;
@@ -39,8 +41,27 @@ struct t3_hosts_flags {
 int t3_hosts_load(const struct t3_hosts_flags *flags, struct t3_hosts *ret_hosts,
                   struct errmsg *msg) MUST_USE;
 
+/* The same for a single one, which `word` names: HOST of the file, HOST=URL, or a URL, which need
+ * not be in the file; if one of the file's hosts has it, it is that host. `file` as above. */
+int t3_hosts_load_one(const char *word, const char *file, struct t3_hosts *ret_hosts,
+                      struct errmsg *msg) MUST_USE;
+
+/* Writes where the file is: `file`, or when that is NULL, that of the user. ERR_INVALID when there
+ * is no place, or it is too long. */
+int t3_hosts_locate(const char *file, char out[static T3_HOSTS_PATH_BYTES],
+                    struct errmsg *msg) MUST_USE;
+
+/* 0 for what can be a label: 1 to 255 bytes of UTF-8 without spaces, '/', '=', '[', ']' and control
+ * characters. Else ERR_INVALID with a sentence. */
+int t3_hosts_check_label(struct slice label, struct errmsg *msg) MUST_USE;
+
 /* Frees and wipes. Accepts a zeroed struct. */
 void t3_hosts_finish(struct t3_hosts *hosts);
+
+/* Writes the token of a host, NUL-terminated: empty where it has none. ERR_PERM, ERR_INVALID,
+ * ERR_IO, with a sentence. May block for the file. The caller wipes it. */
+int t3_host_token(const struct t3_host *host, char token[static T3_READER_TOKEN_BYTES],
+                  struct errmsg *msg) MUST_USE;
 
 /* Sets what a host says of a reader: token (re-read from its file at each connection), CA. `host`
  * must outlive the reader. */

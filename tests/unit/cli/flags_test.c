@@ -236,6 +236,166 @@ static void formats_values(void **state)
     }
 }
 
+/* ------------------------------------------------------------------ lists */
+
+struct several {
+    struct flag_list hosts;
+    uint64_t count;
+};
+
+static const struct flag several_flags[] = {
+    {"host", "HOST=URL", NULL, "which", NULL, FLAG_LIST, offsetof(struct several, hosts), 0, 0},
+    {"count", "N", NULL, "how many", NULL, FLAG_COUNT, offsetof(struct several, count), 1, 9},
+};
+
+#define SEVERAL(settings, origins)                                   \
+    (struct flag_table)                                              \
+    {                                                                \
+        several_flags, ARRAY_COUNT(several_flags), settings, origins \
+    }
+
+static char *hosts_env(const char *name)
+{
+    static char words[] = "  e1=http://a \te2=http://b ";
+
+    return strcmp(name, "ARBE_HOST") == 0 ? words : NULL;
+}
+
+static void assert_items(const struct flag_list *list, const char *const *wanted, size_t count)
+{
+    assert_int_equal(list->count, count);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(slice_equal(list->items[i], slice_of(wanted[i])));
+    }
+}
+
+/* On the command line each value is one item, whatever it holds, in both spellings. */
+static void lists_arguments(void **state)
+{
+    char words[][24] = {"--host", "a=http://x y", "--count=2", "--host=b=c=d", "--host", " c "};
+    char *argv[] = {words[0], words[1], words[2], words[3], words[4], words[5]};
+    const char *const wanted[] = {"a=http://x y", "b=c=d", " c "};
+    struct several s = {.count = 0};
+    struct errmsg msg = {{0}};
+
+    (void)state;
+    assert_int_equal(flags_parse(&SEVERAL(&s, NULL), 6, argv, no_env, &msg), 0);
+    assert_items(&s.hosts, wanted, 3);
+    assert_int_equal(s.hosts.source, FLAG_FROM_ARGUMENT);
+    assert_int_equal(s.count, 2);
+}
+
+/* Nothing given is an empty list. */
+static void lists_nothing(void **state)
+{
+    struct several s = {.count = 0};
+    struct flag_origin origins[ARRAY_COUNT(several_flags)];
+    struct errmsg msg = {{0}};
+    struct buf out;
+    char memory[8];
+
+    (void)state;
+    assert_int_equal(flags_parse(&SEVERAL(&s, origins), 0, NULL, no_env, &msg), 0);
+    assert_int_equal(s.hosts.count, 0);
+    assert_int_equal(origins[0].source, FLAG_FROM_DEFAULT);
+    buf_init_fixed(&out, memory, sizeof(memory));
+    flags_format(&several_flags[0], &s, &out);
+    assert_int_equal(out.len, 0);
+}
+
+/* A variable holds words; what the command line says replaces all of them. */
+static void lists_environment(void **state)
+{
+    char word[] = "--host=x=http://c";
+    char *argv[] = {word};
+    const char *const words[] = {"e1=http://a", "e2=http://b"};
+    const char *const argument[] = {"x=http://c"};
+    struct several s = {.count = 0};
+    struct flag_origin origins[ARRAY_COUNT(several_flags)];
+    struct errmsg msg = {{0}};
+
+    (void)state;
+    assert_int_equal(flags_parse(&SEVERAL(&s, origins), 0, NULL, hosts_env, &msg), 0);
+    assert_items(&s.hosts, words, 2);
+    assert_int_equal(origins[0].source, FLAG_FROM_ENVIRONMENT);
+    assert_int_equal(flags_parse(&SEVERAL(&s, origins), 1, argv, hosts_env, &msg), 0);
+    assert_items(&s.hosts, argument, 1);
+    assert_int_equal(origins[0].source, FLAG_FROM_ARGUMENT);
+}
+
+/* So does a line of a file, which the environment replaces; read again it does not grow. */
+static void lists_lines(void **state)
+{
+    const struct flag_origin origin = {FLAG_FROM_FILE, 3};
+    const char *const lines[] = {"f1=http://a", "f2"};
+    const char *const words[] = {"e1=http://a", "e2=http://b"};
+    struct several s = {.count = 0};
+    struct flag_origin origins[ARRAY_COUNT(several_flags)];
+    const struct flag_table table = SEVERAL(&s, origins);
+    struct errmsg msg = {{0}};
+
+    (void)state;
+    assert_int_equal(
+        flags_set_named(&table, SLICE("host"), "f1=http://a f2", origin, "conf:3", &msg), 0);
+    assert_items(&s.hosts, lines, 2);
+    assert_int_equal(origins[0].line, 3);
+    assert_int_equal(flags_set_environment(&table, hosts_env, &msg), 0);
+    assert_items(&s.hosts, words, 2);
+    assert_true(flags_is_setting(&several_flags[0]));
+}
+
+/* 64 values are taken, one more is refused with the flag's name; so are empty ones. */
+static void lists_are_capped(void **state)
+{
+    char word[] = "--host=h";
+    char none[] = "--host=";
+    char *argv[FLAG_LIST_MAX + 1];
+    char *empty[] = {none};
+    struct several s = {.count = 0};
+    struct errmsg msg = {{0}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(argv); i++) {
+        argv[i] = word;
+    }
+    assert_int_equal(flags_parse(&SEVERAL(&s, NULL), FLAG_LIST_MAX, argv, no_env, &msg), 0);
+    assert_int_equal(s.hosts.count, FLAG_LIST_MAX);
+    s = (struct several){.count = 0};
+    assert_int_equal(flags_parse(&SEVERAL(&s, NULL), FLAG_LIST_MAX + 1, argv, no_env, &msg),
+                     ERR_INVALID);
+    assert_non_null(strstr(msg.text, "--host: there are more than 64 values"));
+    s = (struct several){.count = 0};
+    assert_int_equal(flags_parse(&SEVERAL(&s, NULL), 1, empty, no_env, &msg), ERR_INVALID);
+    assert_non_null(strstr(msg.text, "--host: an empty value is not good: it takes HOST=URL"));
+    assert_int_equal(flags_set_named(&SEVERAL(&s, NULL), SLICE("host"), " \t ",
+                                     (struct flag_origin){FLAG_FROM_FILE, 1}, "conf:1", &msg),
+                     ERR_INVALID);
+}
+
+/* Printed as a line of a file takes it. */
+static void lists_are_printed(void **state)
+{
+    char words[][24] = {"--host=a=http://x", "--host=b"};
+    char *argv[] = {words[0], words[1]};
+    const char *const wanted[] = {"a=http://x", "b"};
+    struct several s = {.count = 0};
+    struct several again = {.count = 0};
+    struct errmsg msg = {{0}};
+    struct buf out;
+    char memory[64];
+
+    (void)state;
+    assert_int_equal(flags_parse(&SEVERAL(&s, NULL), 2, argv, no_env, &msg), 0);
+    buf_init_fixed(&out, memory, sizeof(memory));
+    flags_format(&several_flags[0], &s, &out);
+    assert_true(slice_equal(buf_slice(&out), SLICE("a=http://x b")));
+    memory[out.len] = '\0';
+    assert_int_equal(flags_set_named(&SEVERAL(&again, NULL), SLICE("host"), memory,
+                                     (struct flag_origin){FLAG_FROM_FILE, 1}, "conf:1", &msg),
+                     0);
+    assert_items(&again.hosts, wanted, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,7 +403,10 @@ int main(void)
         cmocka_unit_test(reads_environment), cmocka_unit_test(refuses_values),
         cmocka_unit_test(suggests),          cmocka_unit_test(wants_value),
         cmocka_unit_test(tells_origins),     cmocka_unit_test(knows_misspelt_variables),
-        cmocka_unit_test(formats_values),
+        cmocka_unit_test(formats_values),    cmocka_unit_test(lists_arguments),
+        cmocka_unit_test(lists_nothing),     cmocka_unit_test(lists_environment),
+        cmocka_unit_test(lists_lines),       cmocka_unit_test(lists_are_capped),
+        cmocka_unit_test(lists_are_printed),
     };
 
     return UNIT_RUN(tests);

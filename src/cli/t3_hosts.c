@@ -1,0 +1,383 @@
+/* The file is read whole; what --t3 names is looked up in it. */
+#include "cli/t3_hosts.h"
+
+#include "base/limits.h"
+#include "base/utf8.h"
+#include "cli/config_home.h"
+#include "cli/profile.h"
+#include "cli/secret.h"
+#include "cli/t3_url.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define TOKEN_VARIABLE "ARBE_T3_TOKEN"
+
+/* What a list is made of. */
+struct source {
+    char path[T3_HOSTS_PATH_BYTES]; /* empty: there is nowhere to look */
+    struct profiles file;
+    struct t3_hosts hosts;
+};
+
+_Static_assert(PROFILES_MAX + FLAG_LIST_MAX <= T3_HOSTS_MAX, "a board takes all that can be named");
+
+int t3_hosts_locate(const char *file, char out[static T3_HOSTS_PATH_BYTES], struct errmsg *msg)
+{
+    char path[T3_HOSTS_PATH_BYTES + 1] = ""; /* one that is cut shows by its length */
+
+    if (file != NULL) {
+        (void)snprintf(path, sizeof(path), "%s", file);
+    } else if (!config_home_path("t3", path, sizeof(path))) {
+        return err_set(msg, ERR_INVALID,
+                       "there is no place for T3 hosts: neither HOME nor XDG_CONFIG_HOME is set; "
+                       "--t3-hosts names a file");
+    }
+    if (strlen(path) >= T3_HOSTS_PATH_BYTES) {
+        return err_set(msg, ERR_INVALID, "the path of the T3 hosts is too long: %.100s...", path);
+    }
+    memcpy(out, path, strlen(path) + 1);
+    return 0;
+}
+
+int t3_hosts_check_label(struct slice label, struct errmsg *msg)
+{
+    bool good = label.len > 0 && label.len <= T3_HOST_BYTES_MAX && utf8_valid(label);
+
+    for (size_t i = 0; good && i < label.len; i++) {
+        good = (unsigned char)label.ptr[i] > ' ' && label.ptr[i] != 0x7f &&
+               memchr("/=[]", label.ptr[i], 4) == NULL;
+    }
+    return good ? 0
+                : err_set(msg, ERR_INVALID,
+                          "\"%.*s\" is no name for a host: that has 1 to %u bytes, and no space, "
+                          "slash, '=', bracket or control character",
+                          (int)(label.len > 40 ? 40 : label.len), label.ptr, T3_HOST_BYTES_MAX);
+}
+
+/* ------------------------------------------------------------------ the file */
+
+/* `named`: the file was asked for, so it must be there. */
+static int read_file(struct source *s, const char *file, bool named, struct errmsg *msg)
+{
+    int code = t3_hosts_locate(file, s->path, msg);
+
+    if (code != 0 && file == NULL) {
+        s->path[0] = '\0';
+        return 0; /* without a home there are no hosts in it */
+    }
+    if (code == 0 && named && access(s->path, F_OK) != 0) {
+        code = err_set(msg, ERR_IO, "cannot open the T3 hosts %.150s: %s", s->path,
+                       strerror(errno));
+    }
+    if (code == 0) {
+        code = profiles_read(s->path, "host", &s->file, msg);
+    }
+    for (size_t i = 0; code == 0 && i < s->file.count; i++) {
+        struct errmsg why = {{0}};
+
+        code = t3_hosts_check_label(slice_of(s->file.list[i].name), &why);
+        code = code == 0 ? t3_url_check(s->file.list[i].url, &why) : code;
+        if (code != 0) {
+            code = err_set(msg, code, "%.60s: [%.30s]: %.150s", s->path, s->file.list[i].name,
+                           why.text);
+        }
+    }
+    return code;
+}
+
+/* A path of the file, for the process: NULL for none. */
+static int take_path(const struct source *s, const char *file, char **ret_path, struct errmsg *msg)
+{
+    char path[T3_HOSTS_PATH_BYTES];
+    int code = file == NULL ? 0 : profile_file_path(s->path, file, path, sizeof(path), msg);
+
+    if (code != 0 || file == NULL) {
+        return code;
+    }
+    *ret_path = strdup(path);
+    return *ret_path != NULL ? 0 : err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+}
+
+/* ------------------------------------------------------------------ the list */
+
+static bool is_listed(const struct source *s, const char *label)
+{
+    for (size_t i = 0; i < s->hosts.count; i++) {
+        if (strcmp(s->hosts.list[i].label, label) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Room was made for as many as there can be. `of_file`: NULL, or its section. */
+static int add_host(struct source *s, struct slice label, const char *url,
+                    const struct profile *of_file, struct errmsg *msg)
+{
+    struct t3_host *host = &s->hosts.list[s->hosts.count++]; /* whoever fails frees it */
+
+    host->label = strndup(label.ptr, label.len);
+    host->url = strdup(url);
+    if (host->label == NULL || host->url == NULL) {
+        return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    }
+    if (of_file == NULL) {
+        return 0;
+    }
+    int code = take_path(s, of_file->secret_file, &host->token_file, msg);
+
+    return code == 0 ? take_path(s, of_file->ca_file, &host->ca_file, msg) : code;
+}
+
+static const struct profile *find_url(const struct source *s, const char *url)
+{
+    for (size_t i = 0; i < s->file.count; i++) {
+        if (t3_url_same(s->file.list[i].url, url)) {
+            return &s->file.list[i];
+        }
+    }
+    return NULL;
+}
+
+/* A host that has no URL must be in the file; one that has must not be there with another. */
+static int add_named(struct source *s, const char *label, const char *url, struct errmsg *msg)
+{
+    const struct profile *of_file = profiles_find(&s->file, label);
+
+    if (is_listed(s, label)) {
+        return err_set(msg, ERR_INVALID, "the host \"%.40s\" is named twice", label);
+    }
+    if (url == NULL && of_file == NULL) {
+        return err_set(msg, ERR_INVALID,
+                       "there is no host \"%.40s\" in %.100s; HOST=URL names one of any URL", label,
+                       s->path[0] == '\0' ? "any file: HOME is not set" : s->path);
+    }
+    if (url != NULL && of_file != NULL && !t3_url_same(url, of_file->url)) {
+        return err_set(msg, ERR_INVALID,
+                       "the host \"%.40s\" has another URL in %.100s, and its token is for that "
+                       "alone; give this one another name",
+                       label, s->path);
+    }
+    return add_host(s, slice_of(label), url == NULL ? of_file->url : url, of_file, msg);
+}
+
+/* HOST or HOST=URL. */
+static int add_word(struct source *s, struct slice word, struct errmsg *msg)
+{
+    const char *equals = word.len == 0 ? NULL : memchr(word.ptr, '=', word.len);
+    struct slice label = word;
+    char *url = NULL;
+
+    if (equals != NULL) {
+        label.len = (size_t)(equals - word.ptr);
+        url = strndup(equals + 1, word.len - label.len - 1);
+    }
+    char *name = strndup(label.ptr, label.len);
+    int code = name == NULL || (equals != NULL && url == NULL)
+                   ? err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM))
+                   : t3_hosts_check_label(label, msg);
+
+    code = code == 0 && url != NULL ? t3_url_check(url, msg) : code;
+    code = code == 0 ? add_named(s, name, url, msg) : code;
+    free(name);
+    free(url);
+    return code;
+}
+
+static int add_words(struct source *s, const struct flag_list *words, struct errmsg *msg)
+{
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < words->count; i++) {
+        struct errmsg why = {{0}};
+
+        code = add_word(s, words->items[i], &why);
+        if (code != 0) {
+            code = err_set(msg, code, "--t3: %.240s", why.text);
+        }
+    }
+    return code;
+}
+
+static int add_rest_of_file(struct source *s, struct errmsg *msg)
+{
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < s->file.count; i++) {
+        const struct profile *of_file = &s->file.list[i];
+
+        if (!is_listed(s, of_file->name)) {
+            code = add_host(s, slice_of(of_file->name), of_file->url, of_file, msg);
+        }
+    }
+    return code;
+}
+
+/* ------------------------------------------------------------------ the token of the environment */
+
+static bool is_token(const char *text)
+{
+    size_t len = strlen(text);
+
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < 0x21 || text[i] > 0x7e) {
+            return false;
+        }
+    }
+    return len < T3_READER_TOKEN_BYTES;
+}
+
+/* With several hosts nobody knows for which it was meant. */
+static int take_variable(struct t3_hosts *hosts, struct errmsg *msg)
+{
+    const char *token = getenv(TOKEN_VARIABLE);
+
+    if (token == NULL || token[0] == '\0' || hosts->count == 0) {
+        return 0;
+    }
+    if (hosts->count > 1) {
+        return err_set(msg, ERR_INVALID,
+                       TOKEN_VARIABLE " is for one host, and there are %zu: arbe t3 login keeps "
+                                      "one for each",
+                       hosts->count);
+    }
+    if (!is_token(token)) {
+        return err_set(msg, ERR_INVALID,
+                       TOKEN_VARIABLE " must be visible ASCII without spaces, less than %d bytes",
+                       T3_READER_TOKEN_BYTES);
+    }
+    hosts->list[0].token = strdup(token);
+    return hosts->list[0].token != NULL ? 0 : err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+}
+
+/* ------------------------------------------------------------------ loading */
+
+static int make_room(struct source *s, size_t words, struct errmsg *msg)
+{
+    s->hosts.list = calloc(words + s->file.count + 1, sizeof(s->hosts.list[0]));
+    return s->hosts.list != NULL ? 0 : err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+}
+
+/* Hands the list out, or forgets it. */
+static int end(struct source *s, int code, struct t3_hosts *ret_hosts, struct errmsg *msg)
+{
+    code = code == 0 ? take_variable(&s->hosts, msg) : code;
+    profiles_finish(&s->file);
+    if (code != 0) {
+        t3_hosts_finish(&s->hosts);
+        return code;
+    }
+    *ret_hosts = s->hosts;
+    return 0;
+}
+
+int t3_hosts_load(const struct t3_hosts_flags *flags, struct t3_hosts *ret_hosts,
+                  struct errmsg *msg)
+{
+    struct source s = {.path = ""};
+    int code = read_file(&s, flags->file, flags->file != NULL, msg);
+
+    code = code == 0 ? make_room(&s, flags->t3.count, msg) : code;
+    code = code == 0 ? add_words(&s, &flags->t3, msg) : code;
+    if (code == 0 && (flags->all_of_file || flags->t3.count == 0)) {
+        code = add_rest_of_file(&s, msg);
+    }
+    return end(&s, code, ret_hosts, msg);
+}
+
+/* A URL that no host of the file has is named by its authority. */
+static int add_url(struct source *s, const char *url, struct errmsg *msg)
+{
+    char authority[T3_URL_BYTES];
+    int code = t3_url_check(url, msg);
+
+    if (code != 0) {
+        return code;
+    }
+    const struct profile *of_file = find_url(s, url);
+
+    if (of_file != NULL) {
+        return add_host(s, slice_of(of_file->name), of_file->url, of_file, msg);
+    }
+    t3_url_authority(url, authority, sizeof(authority));
+    return add_host(s, slice_of(authority), url, NULL, msg);
+}
+
+int t3_hosts_load_one(const char *word, const char *file, struct t3_hosts *ret_hosts,
+                      struct errmsg *msg)
+{
+    struct source s = {.path = ""};
+    int code = read_file(&s, file, file != NULL, msg);
+    bool url = t3_url_is_meant(word) && strcspn(word, "=") > strcspn(word, ":");
+
+    code = code == 0 ? make_room(&s, 1, msg) : code;
+    if (code == 0) {
+        code = url ? add_url(&s, word, msg) : add_word(&s, slice_of(word), msg);
+    }
+    return end(&s, code, ret_hosts, msg);
+}
+
+static void wipe(char *text)
+{
+    if (text != NULL) {
+        explicit_bzero(text, strlen(text));
+    }
+    free(text);
+}
+
+void t3_hosts_finish(struct t3_hosts *hosts)
+{
+    for (size_t i = 0; i < hosts->count; i++) {
+        free(hosts->list[i].label);
+        free(hosts->list[i].url);
+        free(hosts->list[i].token_file);
+        free(hosts->list[i].ca_file);
+        wipe(hosts->list[i].token);
+    }
+    free(hosts->list);
+    *hosts = (struct t3_hosts){.list = NULL};
+}
+
+/* ------------------------------------------------------------------ use */
+
+int t3_host_token(const struct t3_host *host, char token[static T3_READER_TOKEN_BYTES],
+                  struct errmsg *msg)
+{
+    struct slice secret = {"", 0};
+    char memory[T3_READER_TOKEN_BYTES];
+    int code = 0;
+
+    token[0] = '\0';
+    if (host->token != NULL) {
+        secret = slice_of(host->token);
+    } else if (host->token_file != NULL) {
+        code = secret_read_long(host->token_file, memory, sizeof(memory), &secret, msg);
+    }
+    if (code == 0) {
+        memcpy(token, secret.ptr, secret.len);
+        token[secret.len] = '\0';
+    }
+    explicit_bzero(memory, sizeof(memory));
+    return code;
+}
+
+static int tell_token(void *context, char token[T3_READER_TOKEN_BYTES],
+                      char message[T3_RPC_MESSAGE_BYTES])
+{
+    struct errmsg msg = {{0}};
+    int code = t3_host_token(context, token, &msg);
+
+    if (code != 0) {
+        (void)snprintf(message, T3_RPC_MESSAGE_BYTES, "%s", msg.text);
+    }
+    return code;
+}
+
+void t3_hosts_fill(const struct t3_host *host, struct t3_reader_options *options)
+{
+    options->token = tell_token;
+    options->context = (void *)host; /* it only reads */
+    options->rpc.ca_file = host->ca_file;
+}

@@ -1,0 +1,35 @@
+/* URLs of T3 Code servers: what is taken for one, whether two mean the same server, and where the
+ * server's plain HTTP is. Pure. */
+#ifndef ARBE_CLI_T3_URL_H
+#define ARBE_CLI_T3_URL_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define T3_URL_BYTES 2048u /* with the NUL */
+
+/* 0 for http, https, ws or wss with a host, and no name, password or fragment in it; else
+ * ERR_INVALID with a sentence that does not repeat what may be a password. */
+int t3_url_check(const char *url, struct errmsg *msg) MUST_USE;
+
+/* Whether a word is meant to be a URL: it has "://" in it. */
+bool t3_url_is_meant(const char *word);
+
+/* Whether two good URLs mean the same server: ws is http, "/ws" and no path are the same, and so
+ * are a port that is left out and the usual one. */
+bool t3_url_same(const char *a, const char *b);
+
+/* Writes the URL of `path` ("/oauth/token") over HTTP at the server of a good URL: beside its
+ * "/ws". */
+void t3_url_http(const char *url, const char *path, char *out, size_t size);
+
+/* Writes host and port, as they stand in a good URL. */
+void t3_url_authority(const char *url, char *out, size_t size);
+
+/* Whether what is sent to a good URL can be read on the way: neither encrypted nor to this machine
+ * itself. */
+bool t3_url_is_exposed(const char *url);
+
+#endif

@@ -1,0 +1,389 @@
+/* T3 hosts: what flags and the file say, and which token goes where. */
+#include "cli/t3_hosts.c"
+
+#include "unit/base/unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+/* A home with a file of hosts and a token in it. */
+struct rig {
+    char home[64];
+    char file[160];
+    char token[160];
+    struct t3_hosts hosts;
+    struct errmsg msg;
+};
+
+static void put(const char *path, const char *text, mode_t mode)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    assert_int_equal(fchmod(fd, mode), 0);
+    assert_int_equal(close(fd), 0);
+}
+
+static int rig_begin(void **state)
+{
+    static struct rig rig;
+    char dir[128];
+
+    rig = (struct rig){.home = "/tmp/arbe-t3-hosts-XXXXXX"};
+    assert_non_null(mkdtemp(rig.home));
+    assert_int_equal(setenv("HOME", rig.home, 1), 0);
+    assert_int_equal(unsetenv("XDG_CONFIG_HOME"), 0);
+    assert_int_equal(unsetenv(TOKEN_VARIABLE), 0);
+    (void)snprintf(dir, sizeof(dir), "%s/.config", rig.home);
+    assert_int_equal(mkdir(dir, 0700), 0);
+    (void)snprintf(dir, sizeof(dir), "%s/.config/arbe", rig.home);
+    assert_int_equal(mkdir(dir, 0700), 0);
+    (void)snprintf(rig.file, sizeof(rig.file), "%s/t3", dir);
+    (void)snprintf(rig.token, sizeof(rig.token), "%s/mac.token", dir);
+    put(rig.token, "tok-mac\n", 0600);
+    *state = &rig;
+    return 0;
+}
+
+static int rig_end(void **state)
+{
+    struct rig *rig = *state;
+    char path[128];
+
+    t3_hosts_finish(&rig->hosts);
+    (void)unlink(rig->file); /* not every test has one */
+    (void)unlink(rig->token);
+    (void)snprintf(path, sizeof(path), "%s/.config/arbe", rig->home);
+    assert_int_equal(rmdir(path), 0);
+    (void)snprintf(path, sizeof(path), "%s/.config", rig->home);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(rig->home), 0);
+    return 0;
+}
+
+static int load(struct rig *rig, const char *a, const char *b, bool all)
+{
+    struct t3_hosts_flags flags = {.all_of_file = all};
+    struct t3_hosts hosts = {.list = NULL};
+
+    if (a != NULL) {
+        flags.t3.items[flags.t3.count++] = slice_of(a);
+    }
+    if (b != NULL) {
+        flags.t3.items[flags.t3.count++] = slice_of(b);
+    }
+    int code = t3_hosts_load(&flags, &hosts, &rig->msg);
+
+    t3_hosts_finish(&rig->hosts);
+    rig->hosts = hosts;
+    return code;
+}
+
+static const char *token_of(struct rig *rig, size_t i)
+{
+    static char token[T3_READER_TOKEN_BYTES];
+
+    assert_int_equal(t3_host_token(&rig->hosts.list[i], token, &rig->msg), 0);
+    return token;
+}
+
+#define TWO_HOSTS                                               \
+    "# mine\n[mac]\nurl = http://mac.local:3773\n"              \
+    "secret-file = mac.token\nca-file = ~/ca.pem\n\n[my-box]\n" \
+    "url = ws://127.0.0.1:1/ws\n"
+
+/* No file, no flag, no home: no hosts, and nothing wrong. */
+static void none_is_good(void **state)
+{
+    struct rig *rig = *state;
+
+    assert_int_equal(load(rig, NULL, NULL, false), 0);
+    assert_int_equal(rig->hosts.count, 0);
+    assert_int_equal(unsetenv("HOME"), 0);
+    assert_int_equal(load(rig, NULL, NULL, true), 0);
+    assert_int_equal(rig->hosts.count, 0);
+    assert_int_equal(load(rig, "a=http://h", NULL, true), 0);
+    assert_int_equal(rig->hosts.count, 1);
+    assert_int_equal(load(rig, "a", NULL, false), ERR_INVALID);
+    assert_non_null(strstr(rig->msg.text, "HOME is not set"));
+}
+
+/* Without --t3 all of the file, in its order; files are relative to it. */
+static void reads_the_file(void **state)
+{
+    struct rig *rig = *state;
+    char ca[128];
+
+    put(rig->file, TWO_HOSTS, 0644);
+    assert_int_equal(load(rig, NULL, NULL, false), 0);
+    assert_int_equal(rig->hosts.count, 2);
+    assert_string_equal(rig->hosts.list[0].label, "mac");
+    assert_string_equal(rig->hosts.list[0].url, "http://mac.local:3773");
+    assert_string_equal(rig->hosts.list[0].token_file, rig->token);
+    (void)snprintf(ca, sizeof(ca), "%s/ca.pem", rig->home);
+    assert_string_equal(rig->hosts.list[0].ca_file, ca);
+    assert_string_equal(token_of(rig, 0), "tok-mac");
+    assert_string_equal(rig->hosts.list[1].label, "my-box");
+    assert_null(rig->hosts.list[1].token_file);
+    assert_string_equal(token_of(rig, 1), "");
+}
+
+/* --t3 comes first, in its order; the rest of the file only if that is wanted. */
+static void takes_flags(void **state)
+{
+    struct rig *rig = *state;
+
+    put(rig->file, TWO_HOSTS, 0644);
+    assert_int_equal(load(rig, "new=https://n/ws?a=b", "mac", false), 0);
+    assert_int_equal(rig->hosts.count, 2);
+    assert_string_equal(rig->hosts.list[0].label, "new");
+    assert_string_equal(rig->hosts.list[0].url, "https://n/ws?a=b");
+    assert_string_equal(token_of(rig, 0), "");
+    assert_string_equal(rig->hosts.list[1].label, "mac");
+    assert_string_equal(token_of(rig, 1), "tok-mac");
+    assert_int_equal(load(rig, "new=https://n", "mac", true), 0);
+    assert_int_equal(rig->hosts.count, 3);
+    assert_string_equal(rig->hosts.list[2].label, "my-box");
+}
+
+/* A host of the file may be named with its URL, said in any way, and then has its token; with
+ * another URL it is refused, so that the token goes nowhere else. */
+static void keeps_tokens_at_their_url(void **state)
+{
+    struct rig *rig = *state;
+
+    put(rig->file, TWO_HOSTS, 0644);
+    assert_int_equal(load(rig, "mac=ws://MAC.local:3773/ws", NULL, false), 0);
+    assert_string_equal(token_of(rig, 0), "tok-mac");
+    assert_int_equal(load(rig, "mac=http://evil:3773", NULL, false), ERR_INVALID);
+    assert_non_null(strstr(rig->msg.text, "--t3: the host \"mac\" has another URL in"));
+    assert_int_equal(rig->hosts.count, 0);
+    assert_int_equal(load(rig, "other=http://mac.local:3773", NULL, false), 0);
+    assert_string_equal(token_of(rig, 0), ""); /* that name has none */
+}
+
+/* One word: a URL takes the token of the host that has it, and no other's. */
+static void finds_one(void **state)
+{
+    struct rig *rig = *state;
+    struct t3_hosts *h = &rig->hosts;
+
+    put(rig->file, TWO_HOSTS, 0644);
+    assert_int_equal(t3_hosts_load_one("mac", NULL, h, &rig->msg), 0);
+    assert_string_equal(token_of(rig, 0), "tok-mac");
+    t3_hosts_finish(h);
+    assert_int_equal(t3_hosts_load_one("ws://mac.local:3773", NULL, h, &rig->msg), 0);
+    assert_string_equal(h->list[0].label, "mac");
+    assert_string_equal(token_of(rig, 0), "tok-mac");
+    t3_hosts_finish(h);
+    assert_int_equal(t3_hosts_load_one("http://mac.local:3774/?a=b", NULL, h, &rig->msg), 0);
+    assert_string_equal(h->list[0].label, "mac.local:3774");
+    assert_string_equal(token_of(rig, 0), "");
+    t3_hosts_finish(h);
+    assert_int_equal(t3_hosts_load_one("x=http://h", NULL, h, &rig->msg), 0);
+    assert_string_equal(h->list[0].label, "x");
+    assert_int_equal(h->count, 1);
+    t3_hosts_finish(h);
+    assert_int_equal(t3_hosts_load_one("nobody", NULL, h, &rig->msg), ERR_INVALID);
+    assert_non_null(strstr(rig->msg.text, "there is no host \"nobody\" in /tmp/"));
+    assert_int_equal(t3_hosts_load_one("http://a:b@h", NULL, h, &rig->msg), ERR_INVALID);
+}
+
+/* What --t3 does not take, with the flag's name. */
+static void refuses_words(void **state)
+{
+    struct rig *rig = *state;
+    const char *const bad[] = {"",
+                               "=http://h",
+                               "a=",
+                               "a=h",
+                               "a=ftp://h",
+                               "a/b=http://h",
+                               "http://h",
+                               "http://h/?a=b",
+                               "[a]=http://h",
+                               "a b=http://h",
+                               "a\n=http://h",
+                               "a\xff=http://h"};
+
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        if (load(rig, bad[i], NULL, false) != ERR_INVALID) {
+            fail_msg("\"%s\" was taken", bad[i]);
+        }
+        assert_ptr_equal(strstr(rig->msg.text, "--t3: "), rig->msg.text);
+    }
+    assert_int_equal(load(rig, "a=http://h", "a=http://h", false), ERR_INVALID);
+    assert_non_null(strstr(rig->msg.text, "named twice"));
+}
+
+/* A label has at most 255 bytes. */
+static void caps_labels(void **state)
+{
+    struct rig *rig = *state;
+    char word[T3_HOST_BYTES_MAX + 32];
+
+    memset(word, 'x', sizeof(word));
+    (void)snprintf(word + T3_HOST_BYTES_MAX, 16, "=http://h");
+    assert_int_equal(load(rig, word, NULL, false), 0);
+    memset(word, 'x', sizeof(word));
+    (void)snprintf(word + T3_HOST_BYTES_MAX + 1, 16, "=http://h");
+    assert_int_equal(load(rig, word, NULL, false), ERR_INVALID);
+    assert_non_null(strstr(rig->msg.text, "1 to 255 bytes"));
+}
+
+/* Lines that say nothing known are told by file and line. */
+static void refuses_lines(void **state)
+{
+    struct rig *rig = *state;
+    const char *const bad[][2] = {
+        {"url = http://h\n", "t3:1: a host begins with [NAME]"},
+        {"[a]\n", "the host \"a\" has no url"},
+        {"[a]\nurl = http://h\n[a]\n", "t3:3: there are two hosts \"a\""},
+        {"[a]\nurl = http://h\nurl = http://i\n", "t3:3: url stands in this host already"},
+        {"[a]\nurl =\n", "t3:2: url needs a value"},
+        {"[a]\ntoken = x\n", "t3:2: \"token\" is not known; a host has url,"},
+        {"[a]\nsecret = x\n", "t3:2: a secret has no place here"},
+        {"[a]\nurl\n", "t3:2: a line is"},
+        {"[a/b]\nurl = http://h\n", "[a/b]: \"a/b\" is no name for a host"},
+        {"[a]\nurl = mac\n", "[a]: a T3 server's URL begins with"},
+    };
+
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        put(rig->file, bad[i][0], 0600);
+        assert_int_equal(load(rig, NULL, NULL, false), ERR_INVALID);
+        if (strstr(rig->msg.text, bad[i][1]) == NULL) {
+            fail_msg("\"%s\" is not in \"%s\"", bad[i][1], rig->msg.text);
+        }
+    }
+}
+
+/* 256 hosts are read, one more is refused. */
+static void caps_the_file(void **state)
+{
+    struct rig *rig = *state;
+    char text[20000];
+    size_t len = 0;
+
+    for (int i = 0; i < 257; i++) {
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "[h%d]\nurl = http://h\n", i);
+        if (i >= 255) {
+            put(rig->file, text, 0600);
+            assert_int_equal(load(rig, NULL, NULL, false), i == 255 ? 0 : ERR_INVALID);
+        }
+    }
+    assert_non_null(strstr(rig->msg.text, "at most 256 hosts"));
+}
+
+/* Whoever can write the file can send tokens elsewhere: nobody else may. */
+static void refuses_a_file_of_others(void **state)
+{
+    struct rig *rig = *state;
+
+    put(rig->file, TWO_HOSTS, 0664);
+    assert_int_equal(load(rig, NULL, NULL, false), ERR_PERM);
+    assert_non_null(strstr(rig->msg.text, "chmod go-w"));
+    put(rig->file, TWO_HOSTS, 0602);
+    assert_int_equal(load(rig, NULL, NULL, false), ERR_PERM);
+}
+
+/* A file that the flag names must be there, that of the user need not. */
+static void wants_a_named_file(void **state)
+{
+    struct rig *rig = *state;
+    struct t3_hosts_flags flags = {.file = "/nowhere/t3"};
+
+    assert_int_equal(t3_hosts_load(&flags, &rig->hosts, &rig->msg), ERR_IO);
+    assert_non_null(strstr(rig->msg.text, "/nowhere/t3"));
+    put(rig->file, TWO_HOSTS, 0600);
+    flags.file = rig->file;
+    assert_int_equal(t3_hosts_load(&flags, &rig->hosts, &rig->msg), 0);
+    assert_int_equal(rig->hosts.count, 2);
+}
+
+/* A token that others may read is none; one that is gone or empty is told by its file. */
+static void reads_tokens_anew(void **state)
+{
+    struct rig *rig = *state;
+    struct t3_reader_options options = {.token = NULL};
+    char token[T3_READER_TOKEN_BYTES];
+    char message[T3_RPC_MESSAGE_BYTES] = "";
+
+    put(rig->file, TWO_HOSTS, 0600);
+    assert_int_equal(load(rig, "mac", NULL, false), 0);
+    t3_hosts_fill(&rig->hosts.list[0], &options);
+    assert_string_equal(options.rpc.ca_file, rig->hosts.list[0].ca_file);
+    assert_int_equal(options.token(options.context, token, message), 0);
+    assert_string_equal(token, "tok-mac");
+    put(rig->token, "tok-new", 0600);
+    assert_int_equal(options.token(options.context, token, message), 0);
+    assert_string_equal(token, "tok-new");
+    put(rig->token, "tok-open", 0640);
+    assert_int_not_equal(options.token(options.context, token, message), 0);
+    assert_non_null(strstr(message, "chmod 600"));
+    assert_null(strstr(message, "tok-open"));
+    assert_string_equal(token, "");
+    assert_int_equal(unlink(rig->token), 0);
+    assert_int_not_equal(options.token(options.context, token, message), 0);
+    assert_non_null(strstr(message, "mac.token"));
+}
+
+/* Tokens are longer than secrets are; the cap is the reader's. */
+static void takes_long_tokens(void **state)
+{
+    struct rig *rig = *state;
+    char text[T3_READER_TOKEN_BYTES + 1];
+    char token[T3_READER_TOKEN_BYTES];
+
+    memset(text, 'x', sizeof(text));
+    text[T3_READER_TOKEN_BYTES - 1] = '\0';
+    put(rig->file, TWO_HOSTS, 0600);
+    put(rig->token, text, 0600);
+    assert_int_equal(load(rig, "mac", NULL, false), 0);
+    assert_string_equal(token_of(rig, 0), text);
+    text[T3_READER_TOKEN_BYTES - 1] = 'x';
+    text[T3_READER_TOKEN_BYTES] = '\0';
+    put(rig->token, text, 0600);
+    assert_int_equal(t3_host_token(&rig->hosts.list[0], token, &rig->msg), ERR_INVALID);
+}
+
+/* ARBE_T3_TOKEN is for one host, which it wins over the file's; with several it is refused, and
+ * without any it goes nowhere. */
+static void takes_the_variable_for_one(void **state)
+{
+    struct rig *rig = *state;
+
+    put(rig->file, TWO_HOSTS, 0600);
+    assert_int_equal(setenv(TOKEN_VARIABLE, "tok-env", 1), 0);
+    assert_int_equal(load(rig, "mac", NULL, false), 0);
+    assert_string_equal(token_of(rig, 0), "tok-env");
+    assert_int_equal(load(rig, "new=http://n", NULL, false), 0);
+    assert_string_equal(token_of(rig, 0), "tok-env");
+    assert_int_equal(load(rig, NULL, NULL, false), ERR_INVALID);
+    assert_non_null(strstr(rig->msg.text, "ARBE_T3_TOKEN is for one host, and there are 2"));
+    assert_null(strstr(rig->msg.text, "tok-env"));
+    assert_int_equal(unlink(rig->file), 0);
+    assert_int_equal(load(rig, NULL, NULL, false), 0);
+    assert_int_equal(rig->hosts.count, 0);
+    assert_int_equal(setenv(TOKEN_VARIABLE, "tok env", 1), 0);
+    assert_int_equal(load(rig, "new=http://n", NULL, false), ERR_INVALID);
+    assert_null(strstr(rig->msg.text, "tok env"));
+}
+
+#define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, rig_begin, rig_end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(none_is_good),       RIG_TEST(reads_the_file),
+        RIG_TEST(takes_flags),        RIG_TEST(keeps_tokens_at_their_url),
+        RIG_TEST(finds_one),          RIG_TEST(refuses_words),
+        RIG_TEST(caps_labels),        RIG_TEST(refuses_lines),
+        RIG_TEST(caps_the_file),      RIG_TEST(refuses_a_file_of_others),
+        RIG_TEST(wants_a_named_file), RIG_TEST(reads_tokens_anew),
+        RIG_TEST(takes_long_tokens),  RIG_TEST(takes_the_variable_for_one),
+    };
+
+    return UNIT_RUN(tests);
+}

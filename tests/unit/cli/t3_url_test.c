@@ -1,0 +1,149 @@
+/* URLs of T3 servers: what is one, which are the same, and who could read along. */
+#include "cli/t3_url.c"
+
+#include "unit/base/unit.h"
+
+/* The four schemes, in any case, with host, port, path and query. */
+static void takes_urls(void **state)
+{
+    const char *const good[] = {"http://127.0.0.1:3773",      "https://t3.example.org",
+                                "ws://localhost/ws",          "wss://[::1]:3773/ws?a=b",
+                                "HTTP://Mac.local:1",         "http://h:65535/",
+                                "https://h/behind/a/proxy/ws"};
+    struct errmsg msg = {{0}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(good); i++) {
+        assert_int_equal(t3_url_check(good[i], &msg), 0);
+    }
+}
+
+/* Everything else, with a sentence that does not repeat it: it may hold a password. */
+static void refuses_what_is_none(void **state)
+{
+    const char *const bad[] = {"",
+                               "mac",
+                               "ftp://h",
+                               "http:/h",
+                               "http://",
+                               "http:///ws",
+                               "http://:80",
+                               "http://user:sesame@h",
+                               "http://sesame@h",
+                               "http://h:0",
+                               "http://h:65536",
+                               "http://h:8x",
+                               "http://h:999999999999",
+                               "http://h/#sesame",
+                               "http://h/a sesame",
+                               "http://h/\"sesame",
+                               "http://h/\nsesame",
+                               "http://h\xc3\xa9",
+                               "http://[::1",
+                               "http://[]",
+                               "http://[::1]x:80",
+                               "http://[g]"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        struct errmsg msg = {{0}};
+
+        if (t3_url_check(bad[i], &msg) != ERR_INVALID) {
+            fail_msg("%s was taken", bad[i]);
+        }
+        assert_null(strstr(msg.text, "sesame"));
+        assert_true(strlen(msg.text) > 20);
+    }
+}
+
+/* One byte less than the cap is good, the cap is not. */
+static void caps_urls(void **state)
+{
+    char url[T3_URL_BYTES + 1];
+    struct errmsg msg;
+
+    (void)state;
+    memset(url, 'a', sizeof(url));
+    memcpy(url, "http://h/", 9);
+    url[T3_URL_BYTES - 1] = '\0';
+    assert_int_equal(t3_url_check(url, &msg), 0);
+    url[T3_URL_BYTES - 1] = 'a';
+    url[T3_URL_BYTES] = '\0';
+    assert_int_equal(t3_url_check(url, &msg), ERR_INVALID);
+}
+
+/* ws is http, "/ws" is no path, the usual port need not be said, and hosts have no case. */
+static void tells_the_same(void **state)
+{
+    const char *const same[][2] = {
+        {"http://h:80", "ws://H/ws"},      {"https://h", "wss://h:443/"},
+        {"http://h:1/", "http://h:1"},     {"http://[::1]", "ws://[::1]:80/ws"},
+        {"https://h/a/ws", "https://h/a"},
+    };
+    const char *const other[][2] = {
+        {"http://h", "https://h"},    {"http://h:1", "http://h:2"},
+        {"http://h", "http://i"},     {"http://h", "http://h.evil"},
+        {"http://h/a", "http://h/b"}, {"http://h/?a", "http://h/?b"},
+        {"http://h", "http://h:8"},   {"https://h:80", "https://h"},
+        {"http://h/A", "http://h/a"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(same); i++) {
+        assert_true(t3_url_same(same[i][0], same[i][1]));
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(other); i++) {
+        assert_false(t3_url_same(other[i][0], other[i][1]));
+    }
+}
+
+/* The routes of HTTP are beside the WebSocket's, without its query. */
+static void names_the_http(void **state)
+{
+    const char *const cases[][2] = {
+        {"ws://h:1/ws?x=y", "http://h:1/oauth/token"},
+        {"https://h", "https://h/oauth/token"},
+        {"wss://[::1]:3/a/ws", "https://[::1]:3/a/oauth/token"},
+        {"http://h/", "http://h/oauth/token"},
+    };
+    char out[T3_URL_BYTES];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        t3_url_http(cases[i][0], "/oauth/token", out, sizeof(out));
+        assert_string_equal(out, cases[i][1]);
+    }
+    t3_url_authority("wss://[::1]:3/a", out, sizeof(out));
+    assert_string_equal(out, "[::1]:3");
+    t3_url_authority("wss://Mac.local", out, sizeof(out));
+    assert_string_equal(out, "Mac.local");
+}
+
+/* Only this machine itself is trusted without encryption, no name that just begins as it does. */
+static void tells_who_reads_along(void **state)
+{
+    const char *const exposed[] = {"http://mac.local",          "ws://10.0.0.1",
+                                   "http://127.0.0.1.evil.org", "http://localhost.evil.org",
+                                   "http://[fe80::1]",          "http://127.1"};
+    const char *const safe[] = {"https://mac.local", "wss://10.0.0.1",   "http://127.0.0.1:3773",
+                                "ws://[::1]:1",      "http://LOCALHOST", "http://127.8.8.8"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(exposed); i++) {
+        assert_true(t3_url_is_exposed(exposed[i]));
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(safe); i++) {
+        assert_false(t3_url_is_exposed(safe[i]));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(takes_urls),     cmocka_unit_test(refuses_what_is_none),
+        cmocka_unit_test(caps_urls),      cmocka_unit_test(tells_the_same),
+        cmocka_unit_test(names_the_http), cmocka_unit_test(tells_who_reads_along),
+    };
+
+    return UNIT_RUN(tests);
+}
