@@ -215,7 +215,7 @@ static int add_rest_of_file(struct source *s, struct errmsg *msg)
     return code;
 }
 
-/* ------------------------------------------------------------------ the token of the environment */
+/* ------------------------------------------------------------------ ARBE_T3_TOKEN */
 
 static bool is_token(const char *text)
 {
