@@ -160,4 +160,12 @@
 #define T3_STATE_BYTES_MAX    64u        /* cut */
 #define T3_GRAPHEME_BYTES_MAX 64u        /* of a snippet, on average; cut */
 
+/* What T3 servers answer to arbe t3. */
+#define T3_ANSWER_BYTES_MAX  (64u * KIB) /* of HTTP; an error */
+#define SHAPE_DEPTH_MAX      24u         /* nested arrays and objects that are shown; "..." */
+#define SHAPE_PLACES_MAX     20000u      /* of a shape; "..." */
+#define SHAPE_NAMES_MAX      256u        /* of members at one place; they are keys of a map */
+#define SHAPE_NAMES_EACH     96u         /* of one object; likewise */
+#define SHAPE_NAME_BYTES_MAX 40u         /* likewise */
+
 #endif

@@ -1,12 +1,12 @@
-/* Written beside itself and renamed, so that a crash or a full disk costs nobody a key. */
+/* Read as a configuration file is. */
 #include "cli/login.h"
 
 #include "base/limits.h"
 #include "cli/config_file.h"
 #include "cli/config_home.h"
+#include "cli/private_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -100,75 +100,18 @@ int login_read(const char *path, struct login *ret_login, struct errmsg *msg)
     return code;
 }
 
-/* The directory of the file, and the one above, which a new home may lack as well. */
-static void make_directories(const char *path)
-{
-    char dir[LOGIN_PATH_BYTES];
-    char *slash;
-
-    (void)snprintf(dir, sizeof(dir), "%s", path);
-    slash = strrchr(dir, '/');
-    *slash = '\0';
-    if (mkdir(dir, 0700) != 0 && errno == ENOENT && (slash = strrchr(dir, '/')) != NULL &&
-        slash != dir) {
-        *slash = '\0';
-        (void)mkdir(dir, 0700); /* opening the file tells what failed */
-        *slash = '/';
-        (void)mkdir(dir, 0700);
-    }
-}
-
-static bool write_text(int fd, const char *text, size_t len)
-{
-    while (len > 0) {
-        ssize_t wrote = write(fd, text, len);
-
-        if (wrote < 0 && errno != EINTR) {
-            return false;
-        }
-        text += wrote > 0 ? wrote : 0;
-        len -= wrote > 0 ? (size_t)wrote : 0;
-    }
-    return fsync(fd) == 0;
-}
-
 int login_write(const char *path, const struct login *login, struct errmsg *msg)
 {
-    char beside[LOGIN_PATH_BYTES + 8];
     char text[LOGIN_URL_BYTES + LOGIN_KEY_BYTES + LOGIN_HOUSE_BYTES + 64];
     int len = snprintf(text, sizeof(text), "url = %s\nkey = %s\n%shouse = %s\n", login->url,
                        login->key, login->house[0] == '\0' ? "# " : "", login->house);
+    int code = private_file_write(path, "the login", (struct slice){text, (size_t)len}, msg);
 
-    make_directories(path);
-    (void)snprintf(beside, sizeof(beside), "%s.new", path);
-    (void)unlink(beside); /* of one that died; its mode may be another */
-    int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool good = fd >= 0 && write_text(fd, text, (size_t)len);
-    int error = errno;
-
-    if (fd >= 0 && close(fd) != 0 && good) {
-        good = false;
-        error = errno;
-    }
     explicit_bzero(text, sizeof(text));
-    if (good && rename(beside, path) != 0) {
-        good = false;
-        error = errno;
-    }
-    if (!good) {
-        (void)unlink(beside); /* it is of no use */
-        return err_set(msg, ERR_IO, "cannot write the login %.100s: %s", path, strerror(error));
-    }
-    return 0;
+    return code;
 }
 
 int login_remove(const char *path, bool *ret_there, struct errmsg *msg)
 {
-    bool there = unlink(path) == 0;
-
-    if (!there && errno != ENOENT && errno != ENOTDIR) {
-        return err_set(msg, ERR_IO, "cannot remove the login %.100s: %s", path, strerror(errno));
-    }
-    *ret_there = there;
-    return 0;
+    return private_file_remove(path, "the login", ret_there, msg);
 }

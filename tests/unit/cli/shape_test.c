@@ -1,0 +1,371 @@
+/* Shapes: what is told of values, and above all what is not. */
+#include "cli/shape.c"
+
+#include "unit/base/unit.h"
+
+#include <stdio.h>
+
+struct rig {
+    struct shape *shape;
+    struct buf out;
+};
+
+static int rig_begin(void **state)
+{
+    static struct rig rig;
+
+    rig.shape = shape_create();
+    assert_non_null(rig.shape);
+    buf_init(&rig.out, 64 * MIB);
+    *state = &rig;
+    return 0;
+}
+
+static int rig_end(void **state)
+{
+    struct rig *rig = *state;
+
+    shape_destroy(rig->shape);
+    buf_finish(&rig->out);
+    return 0;
+}
+
+static void add(struct rig *rig, const char *json)
+{
+    struct slice value;
+
+    assert_int_equal(json_text_read(slice_of(json), &value, NULL), 0);
+    shape_add(rig->shape, value);
+}
+
+static const char *print(struct rig *rig)
+{
+    buf_clear(&rig->out);
+    shape_print(rig->shape, 0, &rig->out);
+    buf_append_char(&rig->out, '\0');
+    assert_false(rig->out.failed);
+    return rig->out.ptr;
+}
+
+static const char *json(struct rig *rig)
+{
+    struct slice value;
+
+    buf_clear(&rig->out);
+    shape_json(rig->shape, &rig->out);
+    assert_int_equal(json_text_read(buf_slice(&rig->out), &value, NULL), 0);
+    buf_append_char(&rig->out, '\0');
+    assert_false(rig->out.failed);
+    return rig->out.ptr;
+}
+
+/* Each type by its name; what was never seen is nothing. */
+static void names_types(void **state)
+{
+    const char *const cases[][2] = {
+        {"\"secret\"", "string"},
+        {"17", "number"},
+        {"-1e9", "number"},
+        {"true", "boolean"},
+        {"false", "boolean"},
+        {"null", "null"},
+        {"[]", "[]"},
+        {"{}", "{}"},
+        {"[1,2]", "[number]"},
+        {"[[]]", "[[]]"},
+        {"{\"a\":1}", "{\n  a: number\n}"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct rig *rig = *state;
+
+        rig_end(state);
+        rig_begin(state);
+        add(rig, cases[i][0]);
+        assert_string_equal(print(rig), cases[i][1]);
+    }
+    rig_end(state);
+    rig_begin(state);
+    assert_string_equal(print(*state), "nothing");
+}
+
+/* Values of several types at one place are a union, in a fixed order. */
+static void shows_unions(void **state)
+{
+    struct rig *rig = *state;
+
+    add(rig, "[null,\"a\",{},[1],2,[\"b\"],true]");
+    assert_string_equal(print(rig), "[string | number | boolean | [string | number] | {} | null]");
+}
+
+/* Elements are merged, and what not every one has is marked. */
+static void merges_elements(void **state)
+{
+    struct rig *rig = *state;
+
+    add(rig, "[{\"id\":\"x\",\"at\":null},{\"id\":\"y\",\"at\":\"t\",\"n\":{\"m\":1}}]");
+    assert_string_equal(print(rig),
+                        "[{\n  id: string\n  at: string | null\n  n?: {\n    m: number\n  }\n}]");
+}
+
+/* What is added later merges too; an element's shape does not depend on the order. */
+static void merges_values(void **state)
+{
+    struct rig *rig = *state;
+    struct slice array;
+
+    assert_int_equal(json_text_read(SLICE("[{\"b\":1},{\"a\":\"x\",\"b\":2}]"), &array, NULL), 0);
+    shape_add_each(rig->shape, array);
+    add(rig, "{\"b\":null}");
+    assert_string_equal(print(rig), "{\n  b: number | null\n  a?: string\n}");
+}
+
+/* A name that stands twice in an object makes no other one look complete. */
+static void counts_objects_not_names(void **state)
+{
+    struct rig *rig = *state;
+
+    add(rig, "{\"a\":1,\"a\":2}");
+    add(rig, "{}");
+    assert_string_equal(print(rig), "{\n  a?: number\n}");
+}
+
+/* Keys that are no plain names are those of a map, and none of them is shown. */
+static void hides_keys(void **state)
+{
+    const char *const keys[] = {
+        "8f14e45f-ceea",
+        "has space",
+        "/home/me",
+        "me@example.org",
+        "1a",
+        "a123",
+        "PATH",
+        "Secret",
+        "",
+        "\\u0061",
+        "averyveryveryverylongnameindeedthatnobod", /* 40 bytes, good; see below */
+        "averyveryveryverylongnameindeedthatnobody",
+        "\xc3\xa4",
+        "a.b",
+        "a-b",
+        "a\\nb",
+        "$",
+    };
+
+    for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
+        struct rig *rig = *state;
+        char text[200];
+        bool good = strlen(keys[i]) == 40;
+
+        rig_end(state);
+        rig_begin(state);
+        (void)snprintf(text, sizeof(text), "{\"id\":\"x\",\"%s\":{\"n\":1},\"more\":null}",
+                       keys[i]);
+        add(rig, text);
+        if (strncmp(print(rig), good ? "{\n" : "{string: string | {", good ? 2 : 18) != 0) {
+            fail_msg("\"%s\" is shown as %s", keys[i], print(rig));
+        }
+    }
+}
+
+/* Once a place is a map it stays one, and the names that were taken for members before are gone. */
+static void forgets_names(void **state)
+{
+    struct rig *rig = *state;
+
+    add(rig, "{\"main\":{\"id\":1}}");
+    add(rig, "{\"feature/x\":{\"id\":\"a\",\"b\":null}}");
+    add(rig, "{\"main\":{\"c\":[]}}");
+    assert_string_equal(print(rig), "{string: {\n  id?: string | number\n  b?: null\n  c?: []\n}}");
+    assert_null(strstr(json(rig), "main"));
+    assert_null(strstr(json(rig), "feature"));
+}
+
+/* Maps within maps, and members that hold maps in some elements only, merge. */
+static void merges_maps(void **state)
+{
+    struct rig *rig = *state;
+
+    add(rig, "[{\"m\":{\"a\":{\"b\":{\"c\":1}}}},{\"m\":{\"A-1\":{\"b\":{\"D-2\":[null]}}}}]");
+    assert_string_equal(print(rig),
+                        "[{\n  m: {string: {\n    b: {string: number | [null]}\n  }}\n}]");
+}
+
+/* What tools and people put somewhere is not looked at. */
+static void leaves_opaque_members(void **state)
+{
+    struct rig *rig = *state;
+
+    add(rig, "{\"type\":\"x\",\"input\":{\"password\":\"p\"},\"output\":[{\"secret\":1}]}");
+    add(rig, "{\"type\":\"x\",\"input\":\"text\",\"output\":null}");
+    assert_string_equal(print(rig),
+                        "{\n  type: string\n  input: string | {...}\n  output: [...] | null\n}");
+}
+
+/* Programs get the same. */
+static void writes_json(void **state)
+{
+    struct rig *rig = *state;
+
+    add(rig, "[{\"a\":null,\"m\":{\"X\":1}},{\"a\":true}]");
+    assert_string_equal(
+        json(rig),
+        "{\"types\":[\"array\"],\"elements\":{\"types\":[\"object\"],\"members\":["
+        "{\"name\":\"a\",\"optional\":false,\"shape\":{\"types\":[\"boolean\",\"null\"]}},"
+        "{\"name\":\"m\",\"optional\":true,\"shape\":{\"types\":[\"object\"],\"values\":"
+        "{\"types\":[\"number\"]}}}]}}");
+}
+
+/* Nothing that a value says is ever told: random values, whose strings and numbers all bear a
+ * mark. */
+static void tells_no_values(void **state)
+{
+    struct rig *rig = *state;
+    char text[8192];
+    unsigned seed = 7;
+
+    for (int round = 0; round < 200; round++) {
+        size_t len = 0;
+        int depth = 0;
+
+        text[len++] = '[';
+        for (int i = 0; i < 100; i++) {
+            seed = seed * 1103515245 + 12345;
+            switch ((seed >> 16) % 4) {
+            case 0:
+                len += (size_t)snprintf(text + len, 64, "%s{\"id\":\"MARK\",\"k\":[\"MARK\"",
+                                        i > 0 ? "," : "");
+                depth++;
+                break;
+            case 1:
+                len += (size_t)snprintf(text + len, 64, "%s%s", i > 0 ? "," : "", "4711");
+                break;
+            case 2:
+                len += (size_t)snprintf(text + len, 64, "%s{\"MARK\":4711}", i > 0 ? "," : "");
+                break;
+            default:
+                if (depth > 0) {
+                    len += (size_t)snprintf(text + len, 64, "]}");
+                    depth--;
+                } else {
+                    len += (size_t)snprintf(text + len, 64, "%s\"MARK\"", i > 0 ? "," : "");
+                }
+            }
+        }
+        while (depth-- > 0) {
+            len += (size_t)snprintf(text + len, 64, "]}");
+        }
+        (void)snprintf(text + len, 64, "]");
+        add(rig, text);
+        assert_null(strstr(print(rig), "MARK"));
+        assert_null(strstr(rig->out.ptr, "4711"));
+        assert_null(strstr(json(rig), "MARK"));
+    }
+}
+
+/* Nesting beyond the cap is cut, whatever stands there. */
+static void caps_depth(void **state)
+{
+    struct rig *rig = *state;
+    char text[1024] = "";
+    char *at = text;
+
+    for (int i = 0; i < 100; i++) {
+        at = stpcpy(at, "{\"a\":[");
+    }
+    for (int i = 0; i < 100; i++) {
+        at = stpcpy(at, "]}");
+    }
+    add(rig, text);
+    const char *shown = print(rig);
+    size_t depth = 0;
+
+    for (const char *c = shown; *c != '\0'; c++) {
+        depth += *c == '[' || *c == '{';
+    }
+    assert_int_equal(depth, SHAPE_DEPTH_MAX + 1);
+    assert_non_null(strstr(shown, "{...}"));
+}
+
+/* An object of very many plain names is a map, and so is a place where very many came together. */
+static void caps_names(void **state)
+{
+    struct rig *rig = *state;
+    char text[SHAPE_NAMES_MAX * 32];
+    size_t len;
+
+    for (unsigned count = SHAPE_NAMES_EACH; count <= SHAPE_NAMES_EACH + 1; count++) {
+        rig_end(state);
+        rig_begin(state);
+        len = 0;
+        for (unsigned i = 0; i < count; i++) {
+            len += (size_t)snprintf(text + len, 32, "%s\"n%c%c\":1", i == 0 ? "{" : ",",
+                                    (char)('a' + i / 26), (char)('a' + i % 26));
+        }
+        (void)snprintf(text + len, 2, "}");
+        add(rig, text);
+        assert_int_equal(strncmp(print(rig), "{string: ", 9) == 0, count > SHAPE_NAMES_EACH);
+    }
+    rig_end(state);
+    rig_begin(state);
+    for (unsigned i = 0; i <= SHAPE_NAMES_MAX; i++) {
+        (void)snprintf(text, sizeof(text), "{\"n%c%c\":1}", (char)('a' + i / 26),
+                       (char)('a' + i % 26));
+        assert_int_equal(strncmp(print(rig), "{string: ", 9) == 0, false);
+        add(rig, text);
+    }
+    assert_string_equal(print(rig), "{string: number}");
+}
+
+/* Places are bounded whatever comes; more of them are cut, and what is kept stays whole. */
+static void caps_places(void **state)
+{
+    struct rig *rig = *state;
+    struct buf text;
+    struct slice value;
+
+    buf_init(&text, 64 * MIB);
+    buf_append_char(&text, '{');
+    for (int i = 0; i < 90; i++) {
+        buf_append_format(&text, "%s\"n%c%c\":{", i == 0 ? "" : ",", 'a' + i / 26, 'a' + i % 26);
+        for (int j = 0; j < 90; j++) {
+            buf_append_format(&text, "%s\"n%c%c\":{\"a\":{\"b\":[[1]]}}", j == 0 ? "" : ",",
+                              'a' + j / 26, 'a' + j % 26);
+        }
+        buf_append_char(&text, '}');
+    }
+    buf_append_char(&text, '}');
+    assert_int_equal(json_text_read(buf_slice(&text), &value, NULL), 0);
+    shape_add(rig->shape, value);
+    shape_add(rig->shape, value);
+    assert_int_equal(rig->shape->places, SHAPE_PLACES_MAX);
+    assert_non_null(strstr(print(rig), "..."));
+    assert_non_null(strstr(json(rig), "\"cut\":true"));
+    buf_finish(&text);
+}
+
+#define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, rig_begin, rig_end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(names_types),
+        RIG_TEST(shows_unions),
+        RIG_TEST(merges_elements),
+        RIG_TEST(merges_values),
+        RIG_TEST(counts_objects_not_names),
+        RIG_TEST(hides_keys),
+        RIG_TEST(forgets_names),
+        RIG_TEST(merges_maps),
+        RIG_TEST(leaves_opaque_members),
+        RIG_TEST(writes_json),
+        RIG_TEST(tells_no_values),
+        RIG_TEST(caps_depth),
+        RIG_TEST(caps_names),
+        RIG_TEST(caps_places),
+    };
+
+    return UNIT_RUN(tests);
+}
