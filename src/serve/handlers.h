@@ -44,12 +44,16 @@ void sse_begin(struct exchange *x);
 /* Most stream bytes of one SSE event; a JSON message may exceed it. */
 uint32_t sse_page_bytes(const struct exchange *x);
 
-/* The first read has its result, and from now on the request is a live reader of that stream, told
- * of what happens by `ops`. False when the server has as many as it may, or the reader's right
- * has ended: then it has been answered. */
-bool live_begin(struct exchange *x, const struct exchange_live *ops) MUST_USE;
+/* From now on the request is a live reader, of the kind that x->query.live says, told of what
+ * happens by `ops`. False when the server has as many as it may, or the reader's right has ended:
+ * then it has been answered. */
+bool live_enter(struct exchange *x, const struct exchange_live *ops) MUST_USE;
 
-/* Takes the reader off its stream. */
-void live_ended(struct exchange *x);
+/* It is one no more. */
+void live_leave(struct exchange *x);
+
+/* The same for a reader of the stream that the first read, which has its result, has found;
+ * x->ended takes it off. */
+bool live_begin(struct exchange *x, const struct exchange_live *ops) MUST_USE;
 
 #endif

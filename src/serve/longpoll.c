@@ -38,7 +38,7 @@ static void refuse_reader(struct exchange *x, const char *whose)
     problem_answer(x, status, slice_of(msg.text));
 }
 
-bool live_begin(struct exchange *x, const struct exchange_live *ops)
+bool live_enter(struct exchange *x, const struct exchange_live *ops)
 {
     if (x->unwanted) {
         problem_answer(x, 403, SLICE("what let you read this was taken away meanwhile"));
@@ -48,23 +48,37 @@ bool live_begin(struct exchange *x, const struct exchange_live *ops)
         refuse_reader(x, "this server (--max-waiters)");
         return false;
     }
-    x->live.stream = stream_ref(x->op.result.page.stream);
     x->live_ops = ops;
-    x->ended = live_ended;
     counter_add(open_readers(x), 1);
     return true;
 }
 
-void live_ended(struct exchange *x)
+void live_leave(struct exchange *x)
 {
     counter_add(open_readers(x), UINT64_MAX); /* one less */
+    atomic_fetch_sub(&x->worker->server->waiters, 1);
+}
+
+/* Takes the reader off its stream. */
+static void live_ended(struct exchange *x)
+{
     if (x->live.waiting) {
         x->live.waiting = false;
         stream_unwait(&x->live.waiter);
     }
     stream_unref(x->live.stream);
     x->live.stream = NULL;
-    atomic_fetch_sub(&x->worker->server->waiters, 1);
+    live_leave(x);
+}
+
+bool live_begin(struct exchange *x, const struct exchange_live *ops)
+{
+    if (!live_enter(x, ops)) {
+        return false;
+    }
+    x->live.stream = stream_ref(x->op.result.page.stream);
+    x->ended = live_ended;
+    return true;
 }
 
 static void answer_nothing(struct exchange *x)

@@ -4,9 +4,7 @@
  * resumes from where it is.
  *
  * At the tail, the first reader that an append wakes encodes the frame and leaves it with the
- * stream; the others send the same block. A frame is framed as an HTTP chunk once, for all: a
- * size line of fixed width before it, CRLF behind it. HTTP/1.0 readers get the inside of the
- * block.
+ * stream; the others send the same block (event_stream.h).
  *
  * Text whose last character is not whole yet is sent without it; `at` stays before it, and `seen`
  * says that there is nothing to look for until more bytes come, or the end of the stream, which
@@ -14,19 +12,14 @@
 #include "serve/handlers.h"
 
 #include "http/sse.h"
+#include "serve/event_stream.h"
 #include "serve/page.h"
 #include "serve/problem.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
-#define PAGE_BYTES_MAX   (64 * KIB) /* a slow reader gets one event at a time and holds little */
-#define PAGE_BYTES_MIN   8          /* a character or a line end always fits with room to spare */
-#define OUTPUT_BYTES_MAX (64 * KIB) /* queued; above it the reader is not fed until it drains */
-#define STALL_MS         60000      /* a reader that takes nothing for so long is dropped */
-#define FRAME_BYTES_KEPT (1 * MIB)  /* a larger frame's memory is given back */
-#define CHUNK_LINE       10         /* eight hex digits and CRLF */
-#define CHUNK_END        2          /* CRLF */
+#define PAGE_BYTES_MAX (64 * KIB) /* a slow reader gets one event at a time and holds little */
+#define PAGE_BYTES_MIN 8          /* a character or a line end always fits with room to spare */
 
 static void pump(struct exchange *x);
 
@@ -38,85 +31,6 @@ uint32_t sse_page_bytes(const struct exchange *x)
         return PAGE_BYTES_MIN;
     }
     return page < PAGE_BYTES_MAX ? page : PAGE_BYTES_MAX;
-}
-
-static void finish_stream(struct exchange *x)
-{
-    struct session *s = x->session;
-
-    if (x->chunked_ok && conn_send_copy(&s->conn, SLICE("0\r\n\r\n")) != 0) {
-        session_drop(s);
-        return;
-    }
-    x->keep = false;
-    reply_done(x);
-}
-
-/* Begins a chunk in the worker's frame buffer. */
-static struct buf *begin_chunk(struct exchange *x)
-{
-    struct buf *out = &x->worker->frame;
-
-    if (out->cap > FRAME_BYTES_KEPT) {
-        buf_finish(out);
-    }
-    buf_clear(out);
-    buf_append(out, SLICE("00000000\r\n"));
-    return out;
-}
-
-static void end_chunk(struct buf *out)
-{
-    char line[CHUNK_LINE + 1];
-
-    if (out->failed) {
-        return;
-    }
-    (void)snprintf(line, sizeof(line), "%08zx\r\n", out->len - CHUNK_LINE);
-    memcpy(out->ptr, line, CHUNK_LINE);
-    buf_append(out, SLICE("\r\n"));
-}
-
-/* What of a chunk this reader gets. */
-static struct slice visible(const struct exchange *x, struct slice chunk)
-{
-    if (x->chunked_ok) {
-        return chunk;
-    }
-    return (struct slice){chunk.ptr + CHUNK_LINE, chunk.len - CHUNK_LINE - CHUNK_END};
-}
-
-static void note_sent(struct exchange *x)
-{
-    x->live.sent_ms = loop_now_ms(x->worker->loop);
-}
-
-/* Sends the chunk that stands in the frame buffer. False: the session is gone. */
-static bool send_chunk(struct exchange *x)
-{
-    struct buf *out = &x->worker->frame;
-
-    end_chunk(out);
-    if (out->failed || conn_send_copy(&x->session->conn, visible(x, buf_slice(out))) != 0) {
-        session_drop(x->session);
-        return false;
-    }
-    reply_count(x, out->len - CHUNK_LINE - CHUNK_END);
-    note_sent(x);
-    return true;
-}
-
-static bool send_block(struct exchange *x, struct block *frame)
-{
-    struct slice chunk = {frame->data, frame->len};
-
-    if (conn_send_block(&x->session->conn, frame, visible(x, chunk)) != 0) {
-        session_drop(x->session);
-        return false;
-    }
-    reply_count(x, chunk.len - CHUNK_LINE - CHUNK_END);
-    note_sent(x);
-    return true;
 }
 
 static void append_control(struct exchange *x, const struct stream_page *page)
@@ -161,8 +75,7 @@ static bool append_data(struct exchange *x, const struct stream_page *page)
 /* Sends a page as one frame, and leaves it with the stream when others may want the same. */
 static bool send_page(struct exchange *x, const struct stream_page *page)
 {
-    struct buf *out = begin_chunk(x);
-
+    (void)event_stream_chunk(x); /* the worker's frame */
     if (!append_data(x, page)) {
         session_drop(x->session);
         return false;
@@ -173,19 +86,16 @@ static bool send_page(struct exchange *x, const struct stream_page *page)
                   !cursor_is_ahead(&x->query.cursor, loop_wall_ms(x->worker->loop));
 
     if (!shared) {
-        return send_chunk(x);
+        return event_stream_send(x);
     }
-    end_chunk(out);
-    struct block *frame = out->failed ? NULL : block_try_create(out->len);
+    struct block *frame = event_stream_block(x);
 
     if (frame == NULL) {
         session_drop(x->session);
         return false;
     }
-    memcpy(frame->data, out->ptr, out->len);
-    frame->len = (uint32_t)out->len;
     stream_frame_put(x->live.stream, page->start, page->next, page->closed, frame);
-    return send_block(x, frame);
+    return event_stream_send_block(x, frame);
 }
 
 /* What a read found goes out. False: the session is gone, or the stream has ended. */
@@ -196,7 +106,7 @@ static bool send_result(struct exchange *x, bool first)
     bool good = true;
 
     if (page->gone) {
-        finish_stream(x);
+        event_stream_finish(x);
         return false;
     }
     x->live.seen = page->next;
@@ -207,16 +117,16 @@ static bool send_result(struct exchange *x, bool first)
     if (page->bytes > 0) {
         good = send_page(x, page);
     } else if (closed || first) {
-        (void)begin_chunk(x);
+        (void)event_stream_chunk(x);
         append_control(x, page);
-        good = send_chunk(x);
+        good = event_stream_send(x);
     }
     if (!good) {
         return false;
     }
     stream_page_finish(page);
     if (closed) {
-        finish_stream(x);
+        event_stream_finish(x);
         return false;
     }
     return true;
@@ -235,7 +145,7 @@ static void looked(struct exchange *x)
         return;
     }
     if (loop_now_ms(x->worker->loop) >= x->live.end_ms) {
-        finish_stream(x);
+        event_stream_finish(x);
     } else {
         pump(x);
     }
@@ -282,10 +192,10 @@ static bool send_shared(struct exchange *x, bool *ret_over)
         return false;
     }
     live->at = to;
-    *ret_over = !send_block(x, frame);
+    *ret_over = !event_stream_send_block(x, frame);
     if (!*ret_over && closed) {
         *ret_over = true;
-        finish_stream(x);
+        event_stream_finish(x);
     }
     return true;
 }
@@ -296,7 +206,7 @@ static void pump(struct exchange *x)
     struct live *live = &x->live;
     bool over = false;
 
-    while (conn_output_bytes(&x->session->conn) <= OUTPUT_BYTES_MAX) {
+    while (conn_output_bytes(&x->session->conn) <= EVENT_STREAM_OUTPUT_BYTES_MAX) {
         uint64_t from = live->seen > live->at ? live->seen : live->at;
 
         live->waiter = (struct stream_waiter){.wake = wake, .from = from};
@@ -308,7 +218,7 @@ static void pump(struct exchange *x)
         }
         if (code == ERR_LIMIT) {
             tally_error(&x->worker->tally, code);
-            finish_stream(x); /* it is too late for a status; the client comes again */
+            event_stream_finish(x); /* it is too late for a status; the client comes again */
             return;
         }
         if (code != STREAM_PENDING) {
@@ -323,42 +233,6 @@ static void pump(struct exchange *x)
             return;
         }
     }
-}
-
-static void arm(struct exchange *x)
-{
-    uint64_t now = loop_now_ms(x->worker->loop);
-    uint64_t due = x->live.sent_ms + x->worker->server->config->sse_heartbeat_ms;
-
-    if (due > x->live.end_ms) {
-        due = x->live.end_ms;
-    }
-    session_set_deadline(x->session, due > now ? due - now : 1);
-}
-
-/* Ten per cent more or less, so that readers that came together do not come back together. */
-static uint64_t lifetime_ms(struct exchange *x)
-{
-    uint64_t base = x->worker->server->config->sse_lifetime_ms;
-    uint64_t spread = base / 5;
-
-    return base - spread / 2 + (spread == 0 ? 0 : worker_random(x->worker) % spread);
-}
-
-static bool send_head(struct exchange *x)
-{
-    x->keep = false; /* its end is the connection's end */
-    reply_begin(x, 200, SLICE("no-cache, no-store"));
-    reply_literal(x, SLICE("Content-Type"), SLICE("text/event-stream"));
-    reply_literal(x, SLICE("X-Accel-Buffering"), SLICE("no"));
-    if (x->live.encoding == SSE_BASE64) {
-        reply_literal(x, SLICE("Stream-SSE-Data-Encoding"), SLICE("base64"));
-    }
-    if (x->chunked_ok) {
-        reply_literal(x, SLICE("Transfer-Encoding"), SLICE("chunked"));
-    }
-    response_end_head(&x->worker->out);
-    return reply_queue_head(x);
 }
 
 /* The output has drained: goes on feeding. */
@@ -376,70 +250,23 @@ static void stop(struct exchange *x)
         x->live.end_ms = 0;
         return;
     }
-    finish_stream(x);
+    event_stream_finish(x);
 }
 
-/* Whether the output has not moved for too long. */
-static bool is_stalled(struct exchange *x)
-{
-    struct live *live = &x->live;
-    size_t bytes = conn_output_bytes(&x->session->conn);
-    uint64_t now = loop_now_ms(x->worker->loop);
-
-    if (bytes == 0 || bytes != live->stalled_bytes) {
-        live->stalled_bytes = bytes;
-        live->stalled_ms = now;
-    }
-    return now - live->stalled_ms >= STALL_MS;
-}
-
-/* The deadline has come: a sign of life, or the end. */
-static void tick(struct exchange *x)
-{
-    uint64_t now = loop_now_ms(x->worker->loop);
-
-    if (is_stalled(x)) {
-        session_drop(x->session);
-        return;
-    }
-    if (now >= x->live.end_ms) {
-        stop(x);
-        return;
-    }
-    if (now - x->live.sent_ms >= x->worker->server->config->sse_heartbeat_ms) {
-        if (conn_output_bytes(&x->session->conn) > 0) {
-            note_sent(x); /* a reader that is behind needs no sign of life */
-        } else {
-            sse_append_heartbeat(begin_chunk(x));
-            if (!send_chunk(x)) {
-                return;
-            }
-        }
-    }
-    arm(x);
-}
-
-static const struct exchange_live live_ops = {.tick = tick, .drained = drained, .stop = stop};
+static const struct exchange_live live_ops = {
+    .tick = event_stream_tick, .drained = drained, .stop = stop};
 
 void sse_begin(struct exchange *x)
 {
     const struct stream_result *result = &x->op.result;
-    struct session *s = x->session;
 
     if (!live_begin(x, &live_ops)) {
         return;
     }
     x->live.encoding = (uint8_t)sse_encoding_of(result->content_type);
-    x->live.end_ms = loop_now_ms(x->worker->loop) + lifetime_ms(x);
-    exchange_drop_head(x);
-    if (!send_head(x)) {
-        return;
-    }
-    note_sent(x);
-    s->state = SESSION_LIVE;
-    x->live.stalled_ms = x->live.sent_ms;
-    arm(x);
-    if (!s->gone && send_result(x, true)) {
+    if (event_stream_begin(x, x->live.encoding == SSE_BASE64 ? SLICE("base64")
+                                                             : (struct slice){NULL, 0}) &&
+        send_result(x, true)) {
         pump(x);
     }
 }
