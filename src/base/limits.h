@@ -159,6 +159,8 @@
 #define T3_TITLE_BYTES_MAX    (4u * KIB) /* cut */
 #define T3_STATE_BYTES_MAX    64u        /* cut */
 #define T3_GRAPHEME_BYTES_MAX 64u        /* of a snippet, on average; cut */
+#define BOARD_PAGE_MAX        1000u      /* rows on one page of the API; 400 */
+#define BOARD_TOMBS_MAX       4096u /* rows that went, kept for who is behind; it begins anew */
 
 /* What T3 servers answer to arbe t3. */
 #define T3_ANSWER_BYTES_MAX  (64u * KIB) /* of HTTP; an error */

@@ -1,0 +1,399 @@
+/* The board as readers see it, against a naive copy: order, changes, tombstones, and no memory. */
+#include "base/unit.h"
+#include "base/fault.h"
+#include "app/board_state.c"
+
+#include <stdio.h>
+
+#define HOSTS   3
+#define THREADS 12
+#define SEED    UINT64_C(0x5eed)
+
+static struct t3_board_text text_of(const char *s)
+{
+    return (struct t3_board_text){s, s == NULL ? 0 : strlen(s)};
+}
+
+static struct t3_board_row row_of(const char *host, const char *id, const char *title,
+                                  const char *active)
+{
+    return (struct t3_board_row){.host = text_of(host),
+                                 .thread_id = text_of(id),
+                                 .title = text_of(title),
+                                 .state = text_of("idle"),
+                                 .last_turn_at = text_of(active)};
+}
+
+static struct board_state *make(size_t tombs_max)
+{
+    struct board_state *s = NULL;
+
+    assert_int_equal(board_state_create(tombs_max, SEED, &s), 0);
+    return s;
+}
+
+static void put(struct board_state *s, const char *host, const char *id, const char *title,
+                const char *active)
+{
+    const struct t3_board_row row = row_of(host, id, title, active);
+
+    assert_int_equal(board_state_put(s, &row), 0);
+}
+
+static void drop(struct board_state *s, const char *host, const char *id)
+{
+    const struct t3_board_row row = row_of(host, id, NULL, NULL);
+
+    board_state_remove(s, &row);
+}
+
+static void assert_ids(const struct board_state *s, const char *expected)
+{
+    char got[512] = "";
+    size_t len = 0;
+
+    for (const struct board_item *row = board_state_behind(s, NULL); row != NULL;
+         row = board_state_next(s, row)) {
+        len += (size_t)snprintf(got + len, sizeof(got) - len, "%.*s/%.*s ",
+                                (int)row->place.host.len, row->place.host.ptr,
+                                (int)row->place.thread_id.len, row->place.thread_id.ptr);
+    }
+    assert_string_equal(got, expected);
+}
+
+/* Rows come newest activity first, whatever form the time has; those without any last, ties by host
+ * and thread id. */
+static void test_order(void **context)
+{
+    (void)context;
+    struct board_state *s = make(10);
+
+    put(s, "b", "1", "x", NULL);
+    put(s, "a", "2", "x", NULL);
+    put(s, "a", "1", "x", NULL);
+    put(s, "a", "3", "x", "2026-01-01T00:00:00Z");
+    put(s, "a", "4", "x", "2026-01-01T01:00:00.5+01:00");
+    put(s, "a", "5", "x", "2026-01-01T00:00:00.500001Z");
+    put(s, "a", "6", "x", "2025-12-31T23:00:00-01:00");
+    assert_ids(s, "a/5 a/4 a/3 a/6 a/1 a/2 b/1 ");
+    put(s, "b", "1", "x", "2027-01-01T00:00:00Z");
+    assert_ids(s, "b/1 a/5 a/4 a/3 a/6 a/1 a/2 ");
+    drop(s, "a", "4");
+    assert_ids(s, "b/1 a/5 a/3 a/6 a/1 a/2 ");
+    assert_int_equal(board_state_count(s), 6);
+    board_state_destroy(s);
+}
+
+/* A place need not be that of a row: what is behind it follows. */
+static void test_behind(void **context)
+{
+    (void)context;
+    struct board_state *s = make(10);
+    struct board_place place = {.host = SLICE("a"), .thread_id = SLICE("15")};
+
+    put(s, "a", "1", "x", NULL);
+    put(s, "a", "2", "x", NULL);
+    assert_true(slice_equal(board_state_behind(s, &place)->place.thread_id, SLICE("2")));
+    place.thread_id = SLICE("2");
+    assert_null(board_state_behind(s, &place));
+    place = (struct board_place){.active = {.ms = 1, .len = 1}, .host = SLICE("z")};
+    assert_true(slice_equal(board_state_behind(s, &place)->place.thread_id, SLICE("1")));
+    board_state_destroy(s);
+}
+
+/* What is as it was has not changed. */
+static void test_unchanged(void **context)
+{
+    (void)context;
+    struct board_state *s = make(10);
+
+    put(s, "a", "1", "x", NULL);
+    assert_int_equal(board_state_number(s), 1);
+    put(s, "a", "1", "x", NULL);
+    drop(s, "a", "2");
+    assert_int_equal(board_state_number(s), 1);
+    assert_int_equal(board_state_put_host(s, 0, SLICE("a"), SLICE("{1}")), 0);
+    assert_int_equal(board_state_put_host(s, 0, SLICE("a"), SLICE("{1}")), 0);
+    assert_int_equal(board_state_number(s), 2);
+    drop(s, "a", "1");
+    drop(s, "a", "1");
+    assert_int_equal(board_state_number(s), 3);
+    board_state_destroy(s);
+}
+
+/* Who has not seen a tombstone that was dropped cannot be told what changed; the others can. */
+static void test_tombs(void **context)
+{
+    (void)context;
+    struct board_state *s = make(2);
+
+    for (int i = 0; i < 4; i++) {
+        const char id[] = {(char)('1' + i), '\0'};
+
+        put(s, "a", id, "x", NULL);
+    }
+    assert_true(board_state_knows(s, 0));
+    drop(s, "a", "1"); /* 5 */
+    drop(s, "a", "2"); /* 6 */
+    assert_true(board_state_knows(s, 0));
+    drop(s, "a", "3"); /* 7: 5 is dropped */
+    assert_false(board_state_knows(s, 4));
+    assert_true(board_state_knows(s, 5));
+    assert_true(board_state_knows(s, 7));
+    assert_false(board_state_knows(s, 8));
+    assert_int_equal(s->tomb_count, 2);
+    put(s, "a", "2", "again", NULL); /* is a row again, and no tombstone */
+    assert_int_equal(s->tomb_count, 1);
+    assert_int_equal(s->map.count, 3);
+    assert_int_equal(board_state_count(s), 2);
+    board_state_destroy(s);
+}
+
+/* A listing puts all rows; the others go. */
+static void test_listing(void **context)
+{
+    (void)context;
+    struct board_state *s = make(10);
+
+    put(s, "a", "1", "x", NULL);
+    put(s, "a", "2", "x", NULL);
+    put(s, "a", "3", "x", NULL);
+    board_state_begin_listing(s);
+    put(s, "a", "2", "x", NULL);
+    put(s, "a", "3", "y", NULL);
+    put(s, "a", "4", "x", NULL);
+    board_state_end_listing(s);
+    assert_ids(s, "a/2 a/3 a/4 ");
+    assert_int_equal(board_state_number(s), 6); /* 3 is other, 4 is new, 1 went */
+    board_state_destroy(s);
+}
+
+/* ------------------------------------------------------------------------------ the naive board */
+
+/* What somebody knows of a board: a title for each thread, empty where there is no row, and one for
+ * each host. */
+struct known {
+    char rows[HOSTS][THREADS][8];
+    char hosts[HOSTS][8];
+};
+
+/* Somebody who is told changes, as board_stream.c tells them. */
+struct client {
+    struct known known;
+    uint64_t at;
+    unsigned resets;
+};
+
+static uint64_t dice = 88172645463325252u;
+
+static size_t roll(size_t below)
+{
+    dice ^= dice << 13;
+    dice ^= dice >> 7;
+    dice ^= dice << 17;
+    return (size_t)(dice % below);
+}
+
+static const char *const host_names[HOSTS] = {"a", "b", "c"};
+static const char *const thread_names[THREADS] = {"0", "1", "2", "3", "4",  "5",
+                                                  "6", "7", "8", "9", "10", "11"};
+
+static void change_something(struct board_state *s, struct known *truth)
+{
+    static const char *const times[] = {NULL, "2026-01-01T00:00:00Z", "2026-01-02T00:00:00.1Z",
+                                        "2026-01-01T01:00:00+01:00"};
+    size_t host = roll(HOSTS);
+    size_t thread = roll(THREADS);
+    char title[8] = "";
+
+    (void)snprintf(title, sizeof(title), "t%zu", roll(4));
+    switch (roll(5)) {
+    case 0:
+    case 1:
+        put(s, host_names[host], thread_names[thread], title, times[roll(ARRAY_COUNT(times))]);
+        memcpy(truth->rows[host][thread], title, sizeof(title));
+        break;
+    case 2:
+    case 3:
+        drop(s, host_names[host], thread_names[thread]);
+        memset(truth->rows[host][thread], 0, sizeof(title));
+        break;
+    default:
+        assert_int_equal(board_state_put_host(s, host, slice_of(host_names[host]), slice_of(title)),
+                         0);
+        memcpy(truth->hosts[host], title, sizeof(title));
+        break;
+    }
+}
+
+static size_t index_of(const char *const *names, size_t count, struct slice name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (slice_equal(slice_of(names[i]), name)) {
+            return i;
+        }
+    }
+    fail_msg("there is no %.*s", (int)name.len, name.ptr);
+    return 0;
+}
+
+static void take(struct client *c, const struct board_item *item)
+{
+    size_t host = index_of(host_names, HOSTS, item->place.host);
+
+    c->at = item->number;
+    if (item->kind == BOARD_HOST) {
+        (void)snprintf(c->known.hosts[host], 8, "%.*s", (int)item->json.len, item->json.ptr);
+        return;
+    }
+    char *title = c->known.rows[host][index_of(thread_names, THREADS, item->place.thread_id)];
+
+    memset(title, 0, 8);
+    if (item->kind == BOARD_ROW) {
+        const char *at = memmem(item->json.ptr, item->json.len, "\"title\":\"", 9);
+
+        (void)snprintf(title, 8, "%.2s", at + 9);
+    }
+}
+
+/* Tells at most `count` changes. Each item is told at most once, in the order of numbers. */
+static void tell(struct client *c, const struct board_state *s, size_t count)
+{
+    const struct board_item *item;
+
+    if (!board_state_knows(s, c->at)) {
+        *c = (struct client){.resets = c->resets + 1};
+        while ((item = board_state_after(s, c->at)) != NULL) {
+            take(c, item); /* all there is, or it would begin anew time and again */
+        }
+        return;
+    }
+    for (size_t i = 0; i < count && (item = board_state_after(s, c->at)) != NULL; i++) {
+        assert_true(item->number > c->at);
+        take(c, item);
+    }
+}
+
+/* However far a client is behind, what it is told makes its board the real one. */
+static void test_model(void **context)
+{
+    (void)context;
+    struct board_state *s = make(5);
+    struct known truth = {.hosts = {{0}}};
+    struct client clients[4] = {{.at = 0}};
+    unsigned resets = 0;
+
+    for (size_t i = 0; i < HOSTS; i++) {
+        assert_int_equal(board_state_put_host(s, i, slice_of(host_names[i]), SLICE("t0")), 0);
+        memcpy(truth.hosts[i], "t0", 3);
+    }
+    for (int round = 0; round < 20000; round++) {
+        change_something(s, &truth);
+        assert_true(s->tomb_count <= 5);
+        struct client *c = &clients[roll(ARRAY_COUNT(clients))];
+
+        if (roll(8) == 0) {
+            tell(c, s, SIZE_MAX);
+            assert_memory_equal(&c->known, &truth, sizeof(truth));
+        } else if (roll(8) == 0) {
+            tell(c, s, 1 + roll(4));
+        }
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(clients); i++) {
+        tell(&clients[i], s, SIZE_MAX);
+        assert_memory_equal(&clients[i].known, &truth, sizeof(truth));
+        resets += clients[i].resets;
+    }
+    assert_true(resets > 10);
+    board_state_destroy(s);
+}
+
+/* Changed a thousand times between two looks, a row is told once. */
+static void test_once(void **context)
+{
+    (void)context;
+    struct board_state *s = make(5);
+    char title[16];
+    size_t count = 0;
+
+    for (int i = 0; i < 1000; i++) {
+        (void)snprintf(title, sizeof(title), "t%d", i);
+        put(s, "a", "1", title, NULL);
+    }
+    for (const struct board_item *item = board_state_after(s, 0); item != NULL;
+         item = board_state_after(s, item->number)) {
+        count++;
+    }
+    assert_int_equal(count, 1);
+    board_state_destroy(s);
+}
+
+/* ------------------------------------------------------------------------------------ no memory */
+
+static void do_all(struct board_state *s, int *ret_failures)
+{
+    const struct t3_board_row rows[] = {
+        row_of("a", "1", "x", NULL),
+        row_of("a", "2", "x", "2026-01-01T00:00:00Z"),
+        row_of("a", "1", "y", "2026-01-02T00:00:00Z"),
+    };
+
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        uint64_t number = board_state_number(s);
+        size_t count = board_state_count(s);
+        int code = board_state_put(s, &rows[i]);
+
+        if (code != 0) {
+            assert_int_equal(code, ERR_NOMEM);
+            assert_int_equal(board_state_number(s), number);
+            assert_int_equal(board_state_count(s), count);
+            *ret_failures += 1;
+        }
+    }
+    if (board_state_put_host(s, 0, SLICE("a"), SLICE("{}")) != 0) {
+        assert_int_equal(board_state_host_count(s), 0);
+        *ret_failures += 1;
+    }
+    board_state_remove(s, &rows[0]);
+}
+
+/* Whichever allocation fails, what it was for has not happened, and may be done again. */
+static void test_no_memory(void **context)
+{
+    (void)context;
+    for (long i = 0;; i++) {
+        struct board_state *s = NULL;
+        int failures = 0;
+
+        fault_countdown = i;
+        int code = board_state_create(4, SEED, &s);
+
+        if (code == 0) {
+            do_all(s, &failures);
+            fault_countdown = -1;
+            int none = 0;
+
+            do_all(s, &none);
+            assert_int_equal(none, 0);
+            assert_ids(s, "a/2 ");
+        }
+        fault_countdown = -1;
+        board_state_destroy(s);
+        if (code == 0 && failures == 0) {
+            assert_true(i > 5);
+            return;
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),     cmocka_unit_test(test_behind),
+        cmocka_unit_test(test_unchanged), cmocka_unit_test(test_tombs),
+        cmocka_unit_test(test_listing),   cmocka_unit_test(test_model),
+        cmocka_unit_test(test_once),      cmocka_unit_test(test_no_memory),
+    };
+
+    return UNIT_RUN(tests);
+}
