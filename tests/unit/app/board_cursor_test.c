@@ -1,5 +1,5 @@
 /* Words for places on the board: what is written is read back, and nothing else is taken. */
-#include "base/unit.h"
+#include "unit/base/unit.h"
 #include "app/board_cursor.c"
 
 #include <string.h>

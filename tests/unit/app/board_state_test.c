@@ -1,6 +1,6 @@
 /* The board as readers see it, against a naive copy: order, changes, tombstones, and no memory. */
-#include "base/unit.h"
-#include "base/fault.h"
+#include "unit/base/unit.h"
+#include "unit/base/fault.h"
 #include "app/board_state.c"
 
 #include <stdio.h>
