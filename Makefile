@@ -32,6 +32,9 @@ LDLIBS += -llmdb -lpthread
 ifneq ($(shell grep -rlsE '^\#include <openssl/' src | head -n 1),)
 LDLIBS += -lcrypto
 endif
+ifneq ($(shell grep -rlsE '^\#include <libwebsockets' src | head -n 1),)
+LDLIBS += -lwebsockets -lssl
+endif
 ifneq ($(shell grep -rlsE '^\#include <curl/' src | head -n 1),)
 LDLIBS += -lcurl
 endif
@@ -45,7 +48,7 @@ ifneq ($(shell grep -rlsE '^\#include <utf8proc.h>' src | head -n 1),)
 LDLIBS += -lutf8proc
 endif
 # What the library wants of others; tools/install/arbe.pc says the same.
-LIBLIBS := -lcurl -lutf8proc
+LIBLIBS := -lcurl -lutf8proc -lwebsockets -lssl -lcrypto
 
 SRC   := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 OBJ   := $(SRC:%.c=$(B)/obj/%.o)
