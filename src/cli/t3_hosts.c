@@ -381,3 +381,16 @@ void t3_hosts_fill(const struct t3_host *host, struct t3_reader_options *options
     options->context = (void *)host; /* it only reads */
     options->rpc.ca_file = host->ca_file;
 }
+
+int t3_hosts_watch(const struct t3_hosts *hosts, struct t3_watch *watch, struct errmsg *msg)
+{
+    struct t3_reader_options options;
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < hosts->count; i++) {
+        t3_reader_options_init(&options);
+        t3_hosts_fill(&hosts->list[i], &options);
+        code = t3_watch_add(watch, hosts->list[i].label, hosts->list[i].url, &options, msg);
+    }
+    return code;
+}
