@@ -15,14 +15,13 @@
 #include "t3/reader.h"
 
 #include "base/attr.h"
-#include "base/err.h"
-#include "base/json.h"
 #include "t3/backoff.h"
+#include "t3/rpc_check.h"
+#include "t3/rpc_error.h"
 #include "t3/subscriptions.h"
 #include "t3/wake.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -61,22 +60,6 @@ const char *t3_reader_state_name(enum t3_reader_state state)
     };
 
     return (size_t)state < ARRAY_COUNT(names) ? names[state] : "unknown";
-}
-
-static struct t3_rpc_error error_of(enum t3_rpc_code code, const char *sentence)
-{
-    struct t3_rpc_error error = {.code = code};
-
-    (void)snprintf(error.message, sizeof(error.message), "%s", sentence);
-    return error;
-}
-
-static int set_error(struct t3_rpc_error *ret_error, enum t3_rpc_code code, const char *sentence)
-{
-    if (ret_error != NULL) {
-        *ret_error = error_of(code, sentence);
-    }
-    return (int)code;
 }
 
 /* ------------------------------------------------------------------ making and freeing */
@@ -131,13 +114,17 @@ static void free_texts(struct t3_reader *r)
 static int check(const char *url, const struct t3_reader_options *options,
                  struct t3_rpc_error *ret_error)
 {
+    struct t3_rpc_options rpc = options->rpc;
     const char *wrong = t3_backoff_check(options->initial_delay_ms, options->max_delay_ms,
                                          options->multiplier);
+    int code;
 
-    if (url == NULL) {
-        return set_error(ret_error, T3_RPC_ERROR_ARGUMENT, "there is no URL");
+    if (wrong != NULL) {
+        return rpc_error_set(ret_error, T3_RPC_ERROR_ARGUMENT, "%s", wrong);
     }
-    return wrong != NULL ? set_error(ret_error, T3_RPC_ERROR_ARGUMENT, wrong) : T3_RPC_OK;
+    rpc.token = options->token == NULL ? rpc.token : NULL;
+    code = rpc_check_options(&rpc, ret_error);
+    return code == T3_RPC_OK ? rpc_check_url(url, ret_error) : code;
 }
 
 int t3_reader_new(const char *url, const struct t3_reader_options *options,
@@ -155,15 +142,15 @@ int t3_reader_new(const char *url, const struct t3_reader_options *options,
     }
     r = calloc(1, sizeof(*r));
     if (r == NULL) {
-        return set_error(ret_error, T3_RPC_ERROR_MEMORY, err_text(ERR_NOMEM));
+        return rpc_error_set(ret_error, T3_RPC_ERROR_MEMORY, "out of memory");
     }
     r->options = chosen;
     if (!own_texts(r, url)) {
-        code = set_error(ret_error, T3_RPC_ERROR_MEMORY, err_text(ERR_NOMEM));
+        code = rpc_error_set(ret_error, T3_RPC_ERROR_MEMORY, "out of memory");
         goto fail_texts;
     }
     if (t3_wake_init(&r->wake) != 0) {
-        code = set_error(ret_error, T3_RPC_ERROR_MEMORY, "no file descriptor is left");
+        code = rpc_error_set(ret_error, T3_RPC_ERROR_MEMORY, "no descriptor is left");
         goto fail_texts;
     }
     t3_backoff_init(&r->backoff, chosen.initial_delay_ms, chosen.max_delay_ms, chosen.multiplier);
@@ -310,42 +297,25 @@ static int ask(struct t3_reader *r, struct t3_subscription *s, struct t3_rpc_err
     return code == T3_RPC_ERROR_CLOSED ? T3_RPC_OK : code;
 }
 
-static int check_request(const struct t3_reader *r, const char *method, const char *payload,
-                         struct t3_rpc_error *ret_error)
-{
-    struct slice text = slice_of(payload);
-    struct slice value;
-    struct errmsg msg;
-    long used;
-
-    if (method == NULL || method[0] == '\0') {
-        return set_error(ret_error, T3_RPC_ERROR_ARGUMENT, "there is no method");
-    }
-    used = json_scan_value(text, &value, &msg);
-    if (used <= 0 || value.ptr[0] != '{' ||
-        text.len - (size_t)used != strspn(payload + used, " \t\r\n")) {
-        return set_error(ret_error, T3_RPC_ERROR_ARGUMENT, "the payload is not one JSON object");
-    }
-    if (r->subscriptions.count >= r->options.rpc.requests_max) {
-        return set_error(ret_error, T3_RPC_ERROR_LIMIT,
-                         "there are as many subscriptions as rpc.requests_max allows");
-    }
-    return T3_RPC_OK;
-}
-
 int t3_reader_subscribe(struct t3_reader *r, const char *method, const char *payload,
                         uint64_t *ret_id, struct t3_rpc_error *ret_error)
 {
-    const char *object = payload != NULL ? payload : "{}";
-    int code = check_request(r, method, object, ret_error);
+    struct slice name;
+    struct slice object;
     struct t3_subscription *s;
+    int code = rpc_check_request(method, payload, &name, &object, ret_error);
 
     if (code != T3_RPC_OK) {
         return code;
     }
-    s = t3_subscriptions_add(&r->subscriptions, method, object);
+    if (r->subscriptions.count >= r->options.rpc.requests_max) {
+        return rpc_error_set(ret_error, T3_RPC_ERROR_LIMIT,
+                             "there are %d subscriptions, as many as requests_max allows",
+                             r->subscriptions.count);
+    }
+    s = t3_subscriptions_add(&r->subscriptions, name, object);
     if (s == NULL) {
-        return set_error(ret_error, T3_RPC_ERROR_MEMORY, err_text(ERR_NOMEM));
+        return rpc_error_set(ret_error, T3_RPC_ERROR_MEMORY, "out of memory");
     }
     code = r->connection != NULL ? ask(r, s, ret_error) : T3_RPC_OK;
     if (code != T3_RPC_OK) {
@@ -408,23 +378,14 @@ static bool fetch_token(struct t3_reader *r, char token[T3_READER_TOKEN_BYTES],
     }
     if (r->options.token(r->options.context, token, message) != 0) {
         message[sizeof(message) - 1] = '\0';
-        error = error_of(T3_RPC_ERROR_AUTH, message[0] != '\0' ? message : "there is no token");
+        (void)rpc_error_set(&error, T3_RPC_ERROR_AUTH, "%s",
+                            message[0] != '\0' ? message : "there is no token");
         refuse(r, &error);
         return false;
     }
     token[T3_READER_TOKEN_BYTES - 1] = '\0';
     options->token = token[0] != '\0' ? token : NULL;
     return true;
-}
-
-/* Fails for want of something that may be there later, or because it makes no sense. */
-static void fail_to_connect(struct t3_reader *r, int code, const struct t3_rpc_error *error)
-{
-    if (code == T3_RPC_ERROR_ARGUMENT) {
-        refuse(r, error);
-    } else {
-        lose(r, error);
-    }
 }
 
 static void ask_all(struct t3_reader *r)
@@ -439,7 +400,7 @@ static void ask_all(struct t3_reader *r)
         }
     }
     if (code != T3_RPC_OK) {
-        fail_to_connect(r, code, &error);
+        lose(r, &error);
     }
 }
 
@@ -458,11 +419,14 @@ static void dial(struct t3_reader *r)
     if (!ready) {
         return;
     }
-    if (code != T3_RPC_OK) {
-        fail_to_connect(r, code, &error);
+    if (code == T3_RPC_ERROR_ARGUMENT) {
+        error.code = T3_RPC_ERROR_AUTH; /* the token: all else was looked at with the options */
+        refuse(r, &error);
+    } else if (code != T3_RPC_OK) {
+        lose(r, &error);
     } else if (t3_wake_watch(&r->wake, t3_rpc_fd(r->connection)) != 0) {
-        error = error_of(T3_RPC_ERROR_MEMORY,
-                         "the system allows no more descriptors to be watched");
+        (void)rpc_error_set(&error, T3_RPC_ERROR_MEMORY,
+                            "the system allows no more descriptors to be watched");
         lose(r, &error);
     } else {
         ask_all(r);
@@ -473,9 +437,8 @@ static void dial(struct t3_reader *r)
 
 static bool is_final(enum t3_rpc_code code)
 {
-    return code == T3_RPC_ERROR_ARGUMENT || code == T3_RPC_ERROR_AUTH ||
-           code == T3_RPC_ERROR_VERSION || code == T3_RPC_ERROR_SCOPE ||
-           code == T3_RPC_ERROR_METHOD;
+    return code == T3_RPC_ERROR_AUTH || code == T3_RPC_ERROR_VERSION ||
+           code == T3_RPC_ERROR_SCOPE || code == T3_RPC_ERROR_METHOD;
 }
 
 static int give_state(struct t3_reader *r, struct t3_reader_event *ret_event)
@@ -553,11 +516,11 @@ static int take_error(struct t3_reader *r, const struct t3_rpc_event *event,
 static void take_done(struct t3_reader *r, const struct t3_rpc_event *event)
 {
     const struct t3_subscription *s = t3_subscriptions_find_request(&r->subscriptions, event->id);
-    struct t3_rpc_error error = {.code = T3_RPC_ERROR_CLOSED};
+    struct t3_rpc_error error;
 
     if (s != NULL) {
-        (void)snprintf(error.message, sizeof(error.message),
-                       "the server ended the stream of %.200s", s->method);
+        (void)rpc_error_set(&error, T3_RPC_ERROR_CLOSED, "the server ended the stream of %s",
+                            s->method);
         lose(r, &error);
     }
 }

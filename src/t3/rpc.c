@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/version.h"
+#include "t3/rpc_check.h"
 #include "t3/rpc_error.h"
 #include "t3/rpc_socket.h"
 
@@ -136,62 +137,6 @@ static void on_closed(void *context, const struct t3_rpc_error *error)
 
 /* ------------------------------------------------------------------------------------- to begin */
 
-static int check_numbers(const struct t3_rpc_options *o, struct t3_rpc_error *error)
-{
-    const struct {
-        const char *name;
-        long value;
-        long least;
-        long most;
-    } numbers[] = {
-        {"connect_timeout_ms", o->connect_timeout_ms, 1, 24L * 3600 * 1000},
-        {"ping_interval_ms", o->ping_interval_ms, 0, 24L * 3600 * 1000},
-        {"pings_missed_max", o->pings_missed_max, 1, 1000},
-        {"message_bytes_max",
-         o->message_bytes_max > INT32_MAX ? INT64_MAX : (long)o->message_bytes_max, 1, INT32_MAX},
-        {"depth_max", o->depth_max, 1, JSON_DEPTH_MAX},
-        {"requests_max", o->requests_max, 1, T3_REQUESTS_MAX},
-    };
-
-    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
-        if (numbers[i].value < numbers[i].least || numbers[i].value > numbers[i].most) {
-            return rpc_error_set(error, T3_RPC_ERROR_ARGUMENT, "%s must be from %ld to %ld",
-                                 numbers[i].name, numbers[i].least, numbers[i].most);
-        }
-    }
-    return T3_RPC_OK;
-}
-
-/* Whether a header field can carry it. */
-static bool is_field(const char *text, size_t bytes_max)
-{
-    size_t len = strlen(text);
-
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] < ' ' || text[i] > '~') {
-            return false;
-        }
-    }
-    return len <= bytes_max;
-}
-
-static int check_texts(const struct t3_rpc_options *o, struct t3_rpc_error *error)
-{
-    if (o->token != NULL && (o->token[0] == '\0' || !is_field(o->token, T3_TOKEN_BYTES_MAX))) {
-        return rpc_error_set(error, T3_RPC_ERROR_ARGUMENT,
-                             "the token is empty, has more than %u bytes, or holds what no header "
-                             "field can carry",
-                             T3_TOKEN_BYTES_MAX);
-    }
-    if (o->user_agent != NULL && !is_field(o->user_agent, T3_AGENT_BYTES_MAX)) {
-        return rpc_error_set(error, T3_RPC_ERROR_ARGUMENT,
-                             "user_agent has more than %u bytes, or holds what no header field can "
-                             "carry",
-                             T3_AGENT_BYTES_MAX);
-    }
-    return T3_RPC_OK;
-}
-
 /* A copy of "before" and "text"; NULL when memory is out. */
 static char *join(const char *before, const char *text)
 {
@@ -265,9 +210,8 @@ int t3_rpc_connect(const char *url, const struct t3_rpc_options *options, struct
 
     t3_rpc_options_init(&defaults);
     options = options != NULL ? options : &defaults;
-    int code = check_numbers(options, ret_error);
+    int code = rpc_check_options(options, ret_error);
 
-    code = code == T3_RPC_OK ? check_texts(options, ret_error) : code;
     if (code != T3_RPC_OK) {
         return code;
     }
@@ -309,22 +253,15 @@ void t3_rpc_free(struct t3_rpc *rpc)
 static int request(struct t3_rpc *rpc, bool stream, const char *method, const char *payload,
                    uint64_t *ret_id, struct t3_rpc_error *ret_error)
 {
-    size_t len = strnlen(method, T3_METHOD_BYTES_MAX + 1);
-    struct slice object = SLICE("{}");
-
-    if (len == 0 || len > T3_METHOD_BYTES_MAX) {
-        return rpc_error_set(ret_error, T3_RPC_ERROR_ARGUMENT,
-                             "the name of the method must have 1 to %u bytes", T3_METHOD_BYTES_MAX);
-    }
-    int code = payload == NULL ? T3_RPC_OK
-                               : t3_frame_payload(slice_of(payload), &object, ret_error);
+    struct slice name;
+    struct slice object;
+    int code = rpc_check_request(method, payload, &name, &object, ret_error);
 
     if (code != T3_RPC_OK) {
         return code;
     }
     lock(rpc);
-    code = rpc_session_request(&rpc->session, stream, (struct slice){method, len}, object, ret_id,
-                               ret_error);
+    code = rpc_session_request(&rpc->session, stream, name, object, ret_id, ret_error);
     unlock(rpc);
     if (code == T3_RPC_OK) {
         rpc_socket_wake(rpc->socket);

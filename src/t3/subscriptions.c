@@ -18,18 +18,23 @@ void t3_subscriptions_finish(struct t3_subscriptions *subscriptions)
     }
 }
 
-struct t3_subscription *t3_subscriptions_add(struct t3_subscriptions *subscriptions,
-                                             const char *method, const char *payload)
+/* Writes a text and its NUL, and returns what is behind. */
+static char *append_text(char *at, struct slice text)
 {
-    size_t method_size = strlen(method) + 1;
-    size_t payload_size = strlen(payload) + 1;
-    struct t3_subscription *s = malloc(sizeof(*s) + method_size + payload_size);
+    memcpy(at, text.ptr, text.len);
+    at[text.len] = '\0';
+    return at + text.len + 1;
+}
+
+struct t3_subscription *t3_subscriptions_add(struct t3_subscriptions *subscriptions,
+                                             struct slice method, struct slice payload)
+{
+    struct t3_subscription *s = malloc(sizeof(*s) + method.len + payload.len + 2);
 
     if (s != NULL) {
         *s = (struct t3_subscription){.id = ++subscriptions->ids};
-        memcpy(s->method, method, method_size);
-        memcpy(s->method + method_size, payload, payload_size);
-        s->payload = s->method + method_size;
+        s->payload = append_text(s->method, method);
+        (void)append_text(s->method + method.len + 1, payload); /* it ends there */
         list_append(&subscriptions->all, &s->in_all);
         subscriptions->count++;
     }

@@ -6,6 +6,7 @@
 
 #include "base/attr.h"
 #include "base/list.h"
+#include "base/slice.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,7 +42,7 @@ void t3_subscriptions_finish(struct t3_subscriptions *subscriptions);
 
 /* Adds one with an id of its own; the texts are copied. NULL: out of memory. */
 struct t3_subscription *t3_subscriptions_add(struct t3_subscriptions *subscriptions,
-                                             const char *method, const char *payload);
+                                             struct slice method, struct slice payload);
 
 /* Frees one of them. */
 void t3_subscriptions_remove(struct t3_subscriptions *subscriptions,

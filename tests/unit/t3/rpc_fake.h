@@ -79,20 +79,15 @@ static inline int fake_fail(struct t3_rpc_error *ret_error, enum t3_rpc_code cod
     return (int)code;
 }
 
-const char *t3_rpc_code_name(enum t3_rpc_code code)
-{
-    static const char *const names[] = {
-        "OK",     "ARGUMENT", "MEMORY",      "LIMIT",    "NETWORK", "TLS",
-        "AUTH",   "VERSION",  "HTTP",        "PROTOCOL", "SCOPE",   "METHOD",
-        "FAILED", "DIED",     "INTERRUPTED", "DEFECT",   "TIMEOUT", "CLOSED",
-    };
-
-    return names[code];
-}
-
 void t3_rpc_options_init(struct t3_rpc_options *options)
 {
-    *options = (struct t3_rpc_options){.requests_max = 256};
+    *options = (struct t3_rpc_options){
+        .connect_timeout_ms = 1,
+        .pings_missed_max = 1,
+        .message_bytes_max = 1,
+        .depth_max = 1,
+        .requests_max = 256,
+    };
 }
 
 int t3_rpc_connect(const char *url, const struct t3_rpc_options *options, struct t3_rpc **ret_rpc,
