@@ -64,8 +64,24 @@ static void print_rows(const struct group *group, const char *word)
     }
 }
 
+/* Of a group that does something by itself. */
+static int print_bare_help(const struct group *group)
+{
+    (void)printf("Usage: arbe %s [FLAG...]\n       arbe %s COMMAND [FLAG...]\n\n%s%s\n",
+                 group->name, group->name, group->about, group->bare->text);
+    flags_print_help(group->bare->flags, group->bare->flag_count, stdout);
+    flags_print_help(group->shared, group->shared_count, stdout);
+    (void)printf("\nCommands:\n");
+    print_rows(group, NULL);
+    (void)printf("\n%s", group->end);
+    return end_help();
+}
+
 static int print_help(const struct group *group, const char *word)
 {
+    if (group->bare != NULL && word == NULL) {
+        return print_bare_help(group);
+    }
     (void)printf("Usage: arbe %s %s%sCOMMAND [FLAG...]%s%s\n\n%s\nCommands:\n", group->name,
                  word == NULL ? "" : word, word == NULL ? "" : " ",
                  group->operands[0] == '\0' ? "" : " ", group->operands, group->about);
@@ -90,6 +106,10 @@ static int print_row_help(const struct group *group, const struct group_row *row
 /* The command that the words begin with, and how many of them are its name. */
 static const struct group_row *find(const struct group *group, int argc, char **argv, int *ret_used)
 {
+    if (group->bare != NULL && (argc == 0 || (argv[0][0] == '-' && !is_help(argv[0])))) {
+        *ret_used = 0;
+        return group->bare;
+    }
     for (size_t i = 0; argc > 0 && i < group->row_count; i++) {
         const struct group_row *row = &group->rows[i];
         const char *space = strchr(row->name, ' ');
@@ -200,7 +220,8 @@ int group_choose(const struct group *group, int argc, char **argv, void *setting
         return miss(group, argc, argv, msg);
     }
     if (wants_help(argc - used, argv + used)) {
-        return print_row_help(group, choice.row);
+        return choice.row == group->bare ? print_help(group, NULL)
+                                         : print_row_help(group, choice.row);
     }
     int code = parse(group, argc - used, argv + used, settings, &choice, msg);
 

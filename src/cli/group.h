@@ -39,6 +39,8 @@ struct group {
     size_t shared_count;
     const struct group_row *rows;
     size_t row_count;
+    const struct group_row *bare; /* what the group's name alone asks for, with or without flags; it
+                                   * has no name and no operands. NULL: a command is needed */
 };
 
 #define GROUP_FLAGS_MAX 32u /* of one command, with the shared ones */

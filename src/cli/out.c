@@ -8,6 +8,7 @@
 #include "cli/interrupt.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +75,20 @@ void out_flush(struct out *o)
     write_all(o, (struct slice){o->buf.ptr, o->whole});
     buf_consume(&o->buf, o->whole);
     o->whole = 0;
+}
+
+void out_flush_some(struct out *o)
+{
+    size_t len = o->whole < PIPE_BUF ? o->whole : PIPE_BUF;
+    ssize_t wrote = len == 0 || o->error != 0 ? 0 : write(STDOUT_FILENO, o->buf.ptr, len);
+
+    if (wrote < 0) {
+        o->error = errno == EINTR ? 0 : errno;
+    } else if (wrote > 0) {
+        o->begun = o->buf.ptr[wrote - 1] != '\n';
+        o->whole -= (size_t)wrote;
+        buf_consume(&o->buf, (size_t)wrote);
+    }
 }
 
 bool out_is_over(const struct out *o)

@@ -23,11 +23,18 @@ static const struct group_row rows[] = {
     {"key list", "", 0, 0, NULL, {.app = NULL}, NULL, 0, "list keys", "L\n"},
     {"key make", "[NAME]", 0, 1, NULL, {.app = NULL}, NULL, 0, "make a key", "K\n"},
 };
-static const struct group group = {"thing", "THING...", "Things.\n", "End.\n", shared, 2, rows, 3};
+static const struct group group = {"thing", "THING...", "Things.\n", "End.\n", shared,
+                                   2,       rows,       3,           NULL};
+static const struct flag bare_flags[] = {
+    {"name", "NAME", "none", "what it is called", NULL, FLAG_TEXT, AT(name), 0, 0},
+};
+static const struct group_row bare_row = {"",         "", 0,  0,    NULL, {.app = NULL},
+                                          bare_flags, 1,  "", "B\n"};
+static const struct group doing = {"thing", "", "Things.\n", "End.\n", NULL, 0, rows, 3, &bare_row};
 
 /* Chooses by the words of `line`, and says what came of it. */
-static int choose(const char *line, struct values *values, struct group_choice *choice,
-                  struct errmsg *msg)
+static int choose_of(const struct group *of, const char *line, struct values *values,
+                     struct group_choice *choice, struct errmsg *msg)
 {
     static char memory[400];
     static char *argv[20];
@@ -45,7 +52,13 @@ static int choose(const char *line, struct values *values, struct group_choice *
     }
     *values = (struct values){.url = NULL};
     *msg = (struct errmsg){{0}};
-    return group_choose(&group, argc, argv, values, choice, msg);
+    return group_choose(of, argc, argv, values, choice, msg);
+}
+
+static int choose(const char *line, struct values *values, struct group_choice *choice,
+                  struct errmsg *msg)
+{
+    return choose_of(&group, line, values, choice, msg);
 }
 
 /* Flags stand anywhere; behind "--" nothing is a flag; numbers and "-" are data. */
@@ -116,9 +129,34 @@ static void refuses_what_makes_no_sense(void **state)
     }
 }
 
+/* A group may do something by itself, with flags of its own; commands are found as ever. */
+static void a_name_alone_may_be_enough(void **state)
+{
+    struct values values;
+    struct group_choice choice;
+    struct errmsg msg;
+
+    (void)state;
+    assert_int_equal(choose_of(&doing, "", &values, &choice, &msg), 0);
+    assert_ptr_equal(choice.row, &bare_row);
+    assert_string_equal(values.name, "none");
+    assert_int_equal(choose_of(&doing, "--name n", &values, &choice, &msg), 0);
+    assert_ptr_equal(choice.row, &bare_row);
+    assert_string_equal(values.name, "n");
+    assert_int_equal(choose_of(&doing, "key list", &values, &choice, &msg), 0);
+    assert_ptr_equal(choice.row, &rows[1]);
+    assert_int_equal(choose_of(&doing, "--name n word", &values, &choice, &msg), COMMAND_USAGE);
+    assert_non_null(strstr(msg.text, "one word too many: \"word\""));
+    assert_int_equal(choose_of(&doing, "--url u", &values, &choice, &msg), COMMAND_USAGE);
+    assert_int_equal(choose_of(&doing, "nothing", &values, &choice, &msg), COMMAND_USAGE);
+    assert_non_null(strstr(msg.text, "there is no command \"nothing\""));
+    assert_null(choice.row);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_alone_may_be_enough),
         cmocka_unit_test(finds_command_operands_and_flags),
         cmocka_unit_test(names_may_be_two_words),
         cmocka_unit_test(refuses_what_makes_no_sense),

@@ -1,0 +1,480 @@
+/* All rows are in one array, in the order of the last sorting but for what came since; sorting
+ * takes what matches over into the array of those that are shown. */
+#include "cli/board_rows.h"
+
+#include "base/date.h"
+#include "base/err.h"
+#include "base/limits.h"
+
+#include <stdlib.h>
+#include <utf8proc.h>
+
+#define FILTER_BYTES_MAX (16u * KIB)
+#define ROOM_MIN         64u
+
+struct state {
+    struct slice name; /* on the wire */
+    struct slice label;
+};
+
+/* What needs people first, then what is under way, what went wrong, what ended; what nobody here
+ * has heard of, in a group for each; what is put away last. */
+static const struct state states[] = {
+    {{"waiting", 7}, {"waiting", 7}},
+    {{"running", 7}, {"running", 7}},
+    {{"starting", 8}, {"starting", 8}},
+    {{"preparing", 9}, {"preparing", 9}},
+    {{"queued", 6}, {"queued", 6}},
+    {{"failed", 6}, {"failed", 6}},
+    {{"interrupted", 11}, {"interrupted", 11}},
+    {{"cancelled", 9}, {"cancelled", 9}},
+    {{"completed", 9}, {"completed", 9}},
+    {{"idle", 4}, {"idle", 4}},
+    {{"rolled_back", 11}, {"rolled back", 11}},
+    {{NULL, 0}, {"unknown", 7}}, /* any other */
+    {{"archived", 8}, {"archived", 8}},
+};
+
+enum {
+    RANK_WAITING = 0,
+    RANK_RUNNING = 1,
+    RANK_QUEUED = 4,
+    RANK_FAILED = 5,
+    RANK_OTHER = 11
+};
+
+static size_t rank_of(struct slice state)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(states); i++) {
+        if (i != RANK_OTHER && slice_equal(state, states[i].name)) {
+            return i;
+        }
+    }
+    return RANK_OTHER;
+}
+
+struct slice board_state_label(const struct board_entry *entry)
+{
+    return entry->rank == RANK_OTHER && entry->state.len > 0 ? entry->state
+                                                             : states[entry->rank].label;
+}
+
+bool board_state_is_waiting(const struct board_entry *entry)
+{
+    return entry->rank == RANK_WAITING;
+}
+
+bool board_state_is_running(const struct board_entry *entry)
+{
+    return entry->rank >= RANK_RUNNING && entry->rank < RANK_QUEUED;
+}
+
+bool board_state_is_failed(const struct board_entry *entry)
+{
+    return entry->rank == RANK_FAILED;
+}
+
+/* ------------------------------------------------------------------ hosts */
+
+static int find_host(const struct board_rows *rows, struct slice label, size_t *ret_host)
+{
+    for (size_t i = 0; i < rows->host_count; i++) {
+        if (slice_equal(rows->hosts[i], label)) {
+            *ret_host = i;
+            return 0;
+        }
+    }
+    return ERR_NOTFOUND;
+}
+
+int board_rows_add_host(struct board_rows *rows, struct slice label)
+{
+    size_t known;
+
+    if (find_host(rows, label, &known) == 0) {
+        return 0;
+    }
+    char *copy = malloc(label.len + 1);
+    struct slice *list = realloc(rows->hosts, (rows->host_count + 1) * sizeof(*list));
+
+    rows->hosts = list != NULL ? list : rows->hosts;
+    if (copy == NULL || list == NULL) {
+        free(copy);
+        return ERR_NOMEM;
+    }
+    memcpy(copy, label.ptr, label.len);
+    list[rows->host_count++] = (struct slice){copy, label.len};
+    return 0;
+}
+
+struct slice board_rows_host(const struct board_rows *rows, size_t host)
+{
+    return rows->hosts[host];
+}
+
+/* ------------------------------------------------------------------ the filter */
+
+/* The next character, in lower case; what is no UTF-8 is 0xfffd. 0 at the end. */
+static int32_t next_lower(struct slice *rest)
+{
+    utf8proc_int32_t c;
+
+    if (rest->len == 0) {
+        return 0;
+    }
+    unsigned char first = (unsigned char)rest->ptr[0];
+    utf8proc_ssize_t len = 1;
+
+    if (first < 0x80) {
+        c = first >= 'A' && first <= 'Z' ? first + ('a' - 'A') : first == 0 ? 0xfffd : first;
+    } else {
+        len = utf8proc_iterate((const utf8proc_uint8_t *)rest->ptr, (utf8proc_ssize_t)rest->len,
+                               &c);
+        c = len <= 0 ? 0xfffd : utf8proc_tolower(c);
+        len = len <= 0 ? 1 : len;
+    }
+    *rest = (struct slice){rest->ptr + len, rest->len - (size_t)len};
+    return c;
+}
+
+static bool begins_with(struct slice text, const int32_t *word)
+{
+    while (*word != 0) {
+        if (next_lower(&text) != *word++) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool contains(struct slice text, const int32_t *word)
+{
+    while (text.len > 0) {
+        struct slice rest = text;
+
+        if (next_lower(&rest) == word[0] && begins_with(rest, word + 1)) {
+            return true;
+        }
+        text = rest;
+    }
+    return false;
+}
+
+/* Whether each word of the filter stands in it. */
+static bool matches(const struct board_rows *rows, const struct board_entry *entry)
+{
+    const int32_t *word = (const int32_t *)(const void *)rows->filter.ptr;
+    const int32_t *end = word + rows->filter.len / sizeof(*word);
+
+    while (word < end) {
+        if (!contains(entry->title, word) && !contains(rows->hosts[entry->host], word) &&
+            !contains(board_state_label(entry), word) && !contains(entry->snippet, word)) {
+            return false;
+        }
+        while (*word++ != 0) {
+        }
+    }
+    return true;
+}
+
+static void add_word(struct buf *filter, struct slice word)
+{
+    int32_t c;
+
+    if (word.len == 0) {
+        return;
+    }
+    do {
+        c = next_lower(&word);
+        buf_append(filter, (struct slice){(const char *)&c, sizeof(c)});
+    } while (c != 0);
+}
+
+void board_rows_set_filter(struct board_rows *rows, struct slice filter)
+{
+    struct slice word;
+
+    buf_clear(&rows->filter);
+    while (slice_split(&filter, ' ', &word)) {
+        add_word(&rows->filter, word);
+    }
+    if (rows->filter.failed) {
+        buf_clear(&rows->filter);
+    }
+    for (size_t i = 0; i < rows->count; i++) {
+        rows->all[i]->matches = matches(rows, rows->all[i]);
+    }
+    rows->stale = true;
+}
+
+/* ------------------------------------------------------------------ changes */
+
+void board_rows_init(struct board_rows *rows, uint64_t seed)
+{
+    *rows = (struct board_rows){.seed = seed};
+    map_init(&rows->map);
+    buf_init(&rows->filter, FILTER_BYTES_MAX);
+}
+
+void board_rows_finish(struct board_rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        free(rows->all[i]);
+    }
+    for (size_t i = 0; i < rows->host_count; i++) {
+        free((char *)(uintptr_t)rows->hosts[i].ptr);
+    }
+    map_finish(&rows->map);
+    buf_finish(&rows->filter);
+    free(rows->all);
+    free(rows->shown);
+    free(rows->groups);
+    free(rows->hosts);
+    *rows = (struct board_rows){.all = NULL};
+}
+
+static uint64_t hash_of(const struct board_rows *rows, size_t host, struct slice id)
+{
+    return slice_hash(id, rows->seed + host);
+}
+
+static struct board_entry *find(const struct board_rows *rows, size_t host, struct slice id)
+{
+    struct map_node *node = map_find(&rows->map, hash_of(rows, host, id));
+
+    for (; node != NULL; node = map_find_next(node)) {
+        struct board_entry *entry = container_of(node, struct board_entry, node);
+
+        if (entry->host == host && slice_equal(entry->id, id)) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+/* Room for one more in each array. */
+static int make_room(struct board_rows *rows)
+{
+    size_t room = rows->room == 0 ? ROOM_MIN : 2 * rows->room;
+
+    if (rows->count < rows->room) {
+        return 0;
+    }
+    struct board_entry **all = realloc(rows->all, room * sizeof(*all));
+
+    rows->all = all != NULL ? all : rows->all;
+    struct board_entry **shown = realloc(rows->shown, room * sizeof(*shown));
+
+    rows->shown = shown != NULL ? shown : rows->shown;
+    struct board_group *groups = realloc(rows->groups, room * sizeof(*groups));
+
+    rows->groups = groups != NULL ? groups : rows->groups;
+    if (all == NULL || shown == NULL || groups == NULL) {
+        return ERR_NOMEM;
+    }
+    rows->room = room;
+    return 0;
+}
+
+static struct slice copy_text(struct board_entry *entry, size_t *at, struct t3_board_text text)
+{
+    struct slice copy = {entry->bytes + *at, text.len};
+
+    if (text.data == NULL) {
+        return (struct slice){NULL, 0};
+    }
+    memcpy(entry->bytes + *at, text.data, text.len);
+    *at += text.len;
+    return copy;
+}
+
+static struct board_entry *make_entry(const struct t3_board_row *row, size_t host)
+{
+    struct board_entry *entry = calloc(1, sizeof(*entry) + row->thread_id.len + row->title.len +
+                                              row->state.len + row->last_turn_at.len +
+                                              row->last_message_snippet.len);
+    size_t at = 0;
+
+    if (entry == NULL) {
+        return NULL;
+    }
+    entry->host = host;
+    entry->id = copy_text(entry, &at, row->thread_id);
+    entry->title = copy_text(entry, &at, row->title);
+    entry->state = copy_text(entry, &at, row->state);
+    entry->time = copy_text(entry, &at, row->last_turn_at);
+    entry->snippet = copy_text(entry, &at, row->last_message_snippet);
+    entry->rank = rank_of(entry->state);
+    if (!date_parse_rfc3339(entry->time, &entry->at_ms)) {
+        entry->at_ms = -1;
+    }
+    return entry;
+}
+
+static void count(struct board_rows *rows, const struct board_entry *entry, bool more)
+{
+    size_t *of = board_state_is_waiting(entry)   ? &rows->waiting
+                 : board_state_is_running(entry) ? &rows->running
+                                                 : NULL;
+
+    if (of != NULL) {
+        *of += more ? 1 : (size_t)-1;
+    }
+}
+
+static void remove_entry(struct board_rows *rows, struct board_entry *entry)
+{
+    rows->count--;
+    rows->all[entry->at] = rows->all[rows->count];
+    rows->all[entry->at]->at = entry->at;
+    map_remove(&rows->map, &entry->node);
+    count(rows, entry, false);
+    if (rows->selected == entry) {
+        rows->selected = NULL; /* `selected_at` says who comes next */
+    }
+    free(entry);
+}
+
+/* Puts `entry` in the place of `old`, which is freed. */
+static void replace_entry(struct board_rows *rows, struct board_entry *old,
+                          struct board_entry *entry)
+{
+    entry->at = old->at;
+    entry->shown_at = old->shown_at;
+    rows->all[entry->at] = entry;
+    rows->selected = rows->selected == old ? entry : rows->selected;
+    count(rows, old, false);
+    map_remove(&rows->map, &old->node);
+    free(old);
+}
+
+int board_rows_change(struct board_rows *rows, const struct t3_board_row *row, bool gone)
+{
+    const struct slice label = {row->host.data, row->host.len};
+    const struct slice id = {row->thread_id.data, row->thread_id.len};
+    size_t host = 0;
+
+    if (board_rows_add_host(rows, label) != 0 || make_room(rows) != 0) {
+        return ERR_NOMEM;
+    }
+    (void)find_host(rows, label, &host); /* it was added */
+    struct board_entry *old = find(rows, host, id);
+    struct board_entry *entry = gone ? NULL : make_entry(row, host);
+
+    rows->stale = true;
+    if (gone) {
+        if (old != NULL) {
+            remove_entry(rows, old);
+        }
+        return 0;
+    }
+    if (entry == NULL || map_insert(&rows->map, &entry->node, hash_of(rows, host, id)) != 0) {
+        free(entry);
+        return ERR_NOMEM;
+    }
+    if (old != NULL) {
+        replace_entry(rows, old, entry);
+    } else {
+        entry->at = rows->count;
+        rows->all[rows->count++] = entry;
+    }
+    count(rows, entry, true);
+    entry->matches = matches(rows, entry);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ order */
+
+/* By what their groups are; 0 within one. */
+static int compare_groups(const struct board_rows *rows, const struct board_entry *a,
+                          const struct board_entry *b)
+{
+    if (rows->grouping == BOARD_BY_HOST) {
+        return a->host < b->host ? -1 : a->host > b->host;
+    }
+    if (a->rank != b->rank) {
+        return a->rank < b->rank ? -1 : 1;
+    }
+    return a->rank == RANK_OTHER ? slice_compare(a->state, b->state) : 0;
+}
+
+static int compare(const void *left, const void *right, void *context)
+{
+    const struct board_rows *rows = context;
+    const struct board_entry *a = *(struct board_entry *const *)left;
+    const struct board_entry *b = *(struct board_entry *const *)right;
+    int order = compare_groups(rows, a, b);
+
+    if (order != 0) {
+        return order;
+    }
+    if (a->at_ms != b->at_ms) {
+        return a->at_ms > b->at_ms ? -1 : 1;
+    }
+    if (a->host != b->host) {
+        return a->host < b->host ? -1 : 1;
+    }
+    return slice_compare(a->id, b->id);
+}
+
+static void add_shown(struct board_rows *rows, struct board_entry *entry)
+{
+    size_t at = rows->shown_count++;
+
+    rows->shown[at] = entry;
+    entry->shown_at = at;
+    if (at == 0 || compare_groups(rows, rows->shown[at - 1], entry) != 0) {
+        rows->groups[rows->group_count++] = (struct board_group){.first = at};
+    }
+    rows->groups[rows->group_count - 1].count++;
+}
+
+/* Finds the selected row again, or the one that is in its place now. */
+static void follow_selected(struct board_rows *rows)
+{
+    if (!rows->selecting || rows->shown_count == 0) {
+        rows->selected = NULL;
+    } else if (rows->selected == NULL || !rows->selected->matches) {
+        size_t last = rows->shown_count - 1;
+
+        rows->selected = rows->shown[rows->selected_at < last ? rows->selected_at : last];
+    }
+    if (rows->selected != NULL) {
+        rows->selected_at = rows->selected->shown_at;
+    }
+}
+
+void board_rows_sort(struct board_rows *rows)
+{
+    if (!rows->stale) {
+        return;
+    }
+    rows->stale = false;
+    if (rows->count > 0) {
+        qsort_r(rows->all, rows->count, sizeof(struct board_entry *), compare, rows);
+    }
+    rows->shown_count = 0;
+    rows->group_count = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        rows->all[i]->at = i;
+        if (rows->all[i]->matches) {
+            add_shown(rows, rows->all[i]);
+        }
+    }
+    follow_selected(rows);
+}
+
+void board_rows_set_grouping(struct board_rows *rows, enum board_grouping grouping)
+{
+    rows->grouping = grouping;
+    rows->stale = true;
+}
+
+void board_rows_select(struct board_rows *rows, size_t shown_at)
+{
+    board_rows_sort(rows);
+    rows->selecting = shown_at != BOARD_NONE;
+    rows->selected = NULL;
+    rows->selected_at = shown_at;
+    follow_selected(rows);
+}
