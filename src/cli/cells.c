@@ -272,6 +272,9 @@ int cells_put(struct cells *cells, int row, int column, int end, unsigned style,
         return put_all(cells, row, column, style, text);
     }
     text.len = fit(cells, text, end - column - 1, &width);
+    while (text.len > 0 && text.ptr[text.len - 1] == ' ') {
+        text.len--;
+    }
     column = put_all(cells, row, column, style, text);
     return put_all(cells, row, column, style, cells->ascii ? SLICE("~") : SLICE("\u2026"));
 }

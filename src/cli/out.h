@@ -45,8 +45,8 @@ void out_end_message(struct out *o);
 /* Writes what is buffered. Blocks as long as the reader of stdout likes. */
 void out_flush(struct out *o);
 
-/* Writes of what is buffered as much as a pipe or file takes at once if a poll says that it is ready
- * to be written to; then this does not block. */
+/* Writes of what is buffered as much as a pipe or file takes at once where poll calls it ready:
+ * it does not block then. */
 void out_flush_some(struct out *o);
 
 /* Whether nothing more can be written: an error, or a signal has come. */

@@ -1,0 +1,545 @@
+/* From above: a heading with counts, how the hosts stand, the list, a line of what can be typed.
+ * A screen that is too small for all of it loses the heading first, then the hosts; one line shows
+ * a row. */
+#include "cli/board_view.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define MARKER_COLUMNS   2
+#define AGE_COLUMNS      4
+#define GAP_COLUMNS      2
+#define STATE_COLUMNS    11
+#define HOST_COLUMNS_MIN 4
+#define HOST_COLUMNS_MAX 14
+#define MARKER_FROM      20 /* columns of a screen from which on there is that */
+#define AGE_FROM         30
+#define SECOND_FROM      50
+#define SNIPPET_FROM     72
+#define HOST_ROWS_MAX    3 /* of what is said of one host */
+#define LINE_BYTES       1280
+
+#define MINUTE_MS INT64_C(60000)
+#define HOUR_MS   (60 * MINUTE_MS)
+#define DAY_MS    (24 * HOUR_MS)
+#define YEAR_MS   (365 * DAY_MS)
+
+/* Where the columns of a row begin; those that are not there have no width. */
+struct layout {
+    int marker; /* width */
+    int title;
+    int title_width;
+    int second; /* the host, or the state where rows are grouped by host */
+    int second_width;
+    int age;
+    int age_width;
+    int snippet;
+    int snippet_width;
+};
+
+/* ------------------------------------------------------------------ words */
+
+void board_view_age(char out[static BOARD_AGE_BYTES], int64_t at_ms, int64_t now_ms)
+{
+    static const struct {
+        int64_t ms;
+        char unit;
+    } units[] = {{YEAR_MS, 'y'}, {DAY_MS, 'd'}, {HOUR_MS, 'h'}, {MINUTE_MS, 'm'}};
+
+    out[0] = '\0';
+    if (at_ms < 0) {
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(units); i++) {
+        int64_t count = (now_ms - at_ms) / units[i].ms;
+
+        if (count > 0) {
+            (void)snprintf(out, BOARD_AGE_BYTES, "%d%c", (int)(count < 9999 ? count : 9999),
+                           units[i].unit);
+            return;
+        }
+    }
+    (void)snprintf(out, BOARD_AGE_BYTES, "now");
+}
+
+/* What to do about a host that was refused; it follows a sentence. */
+static void add_advice(struct buf *out, const struct t3_watch_host *host)
+{
+    switch (host->error.code) {
+    case T3_RPC_ERROR_AUTH:
+    case T3_RPC_ERROR_SCOPE:
+        buf_append_format(out, "; sign in with: arbe t3 login %s", host->url);
+        break;
+    case T3_RPC_ERROR_VERSION:
+    case T3_RPC_ERROR_METHOD:
+        buf_append(out, SLICE("; that T3 Code and this arbe do not fit: update the older one"));
+        break;
+    default:
+        break;
+    }
+}
+
+void board_view_host_text(char out[static BOARD_HOST_TEXT_BYTES], const struct t3_watch_host *host)
+{
+    struct buf text;
+
+    buf_init_fixed(&text, out, BOARD_HOST_TEXT_BYTES);
+    buf_append_format(&text, "%s", t3_reader_state_name(host->state));
+    if (host->state == T3_READER_LOST || host->state == T3_READER_REFUSED) {
+        buf_append_format(&text, ": %s", host->error.message);
+    }
+    if (host->state == T3_READER_LOST) {
+        buf_append(&text, SLICE("; trying again"));
+    } else if (host->state == T3_READER_REFUSED) {
+        add_advice(&text, host);
+    }
+    if (host->full) {
+        buf_append(&text, SLICE("; some of its threads are left out, they are too many"));
+    }
+    if (host->skipped > 0) {
+        buf_append_format(&text, "; %zu broken item%s left out", host->skipped,
+                          host->skipped == 1 ? "" : "s");
+    }
+    out[text.len] = '\0';
+}
+
+static bool is_settled(const struct t3_watch_host *host)
+{
+    return host->state != T3_READER_CONNECTING && host->state != T3_READER_CATCHING_UP;
+}
+
+static bool is_broken(const struct t3_watch_host *host)
+{
+    return host->state == T3_READER_LOST || host->state == T3_READER_REFUSED;
+}
+
+static unsigned state_style(const struct board_entry *entry)
+{
+    if (board_state_is_waiting(entry)) {
+        return CELL_YELLOW;
+    }
+    if (board_state_is_running(entry)) {
+        return CELL_GREEN;
+    }
+    return board_state_is_failed(entry) ? CELL_RED : CELL_PLAIN;
+}
+
+/* ------------------------------------------------------------------ above the list */
+
+static void draw_heading(const struct board_view *view, struct cells *cells)
+{
+    const struct board_rows *rows = &view->rows;
+    char counts[LINE_BYTES];
+    struct buf text;
+    int column = cells_put(cells, 0, 0, cells->columns, CELL_BOLD,
+                           rows->grouping == BOARD_BY_STATE ? SLICE("Threads by state")
+                                                            : SLICE("Threads by host"));
+
+    buf_init_fixed(&text, counts, sizeof(counts));
+    if (view->filter.len > 0) {
+        buf_append_format(&text, "%zu of ", rows->shown_count);
+    }
+    buf_append_format(&text, "%zu thread%s", rows->count, rows->count == 1 ? "" : "s");
+    if (rows->waiting > 0) {
+        buf_append_format(&text, ", %zu waiting", rows->waiting);
+    }
+    if (rows->running > 0) {
+        buf_append_format(&text, ", %zu running", rows->running);
+    }
+    (void)cells_put_right(cells, 0, column + GAP_COLUMNS, cells->columns, CELL_PLAIN,
+                          buf_slice(&text));
+}
+
+/* The hosts that are well, or about to be, on one line. */
+static int draw_quiet_hosts(const struct board_view *view, struct cells *cells, int row)
+{
+    char text[BOARD_HOST_TEXT_BYTES];
+    int column = 0;
+
+    for (size_t i = 0; i < view->host_count && column < cells->columns; i++) {
+        const struct t3_watch_host *host = view->hosts[i];
+
+        if (is_broken(host)) {
+            continue;
+        }
+        board_view_host_text(text, host);
+        column += column > 0 ? GAP_COLUMNS : 0;
+        column = cells_put(cells, row, column, cells->columns, CELL_BOLD, slice_of(host->label));
+        column = cells_put(cells, row, column + 1, cells->columns,
+                           is_settled(host) ? CELL_GREEN : CELL_DIM, slice_of(text));
+    }
+    return column > 0 ? row + 1 : row;
+}
+
+/* Each of the others on lines of its own, as far as they go. Returns the row behind them. */
+static int draw_broken_hosts(const struct board_view *view, struct cells *cells, int row, int end)
+{
+    char text[BOARD_HOST_TEXT_BYTES];
+    char line[LINE_BYTES];
+
+    for (size_t i = 0; i < view->host_count && row < end; i++) {
+        const struct t3_watch_host *host = view->hosts[i];
+
+        if (!is_broken(host)) {
+            continue;
+        }
+        board_view_host_text(text, host);
+        (void)snprintf(line, sizeof(line), "%s %s", host->label, text);
+        row = cells_put_lines(
+            cells, row, end - row < HOST_ROWS_MAX ? end - row : HOST_ROWS_MAX, 0, cells->columns,
+            host->state == T3_READER_LOST ? CELL_YELLOW : CELL_RED, slice_of(line));
+    }
+    return row;
+}
+
+static int draw_hosts(const struct board_view *view, struct cells *cells, int row)
+{
+    int end = row + (cells->rows - row > 3 ? (cells->rows - row) / 3 : 0);
+
+    if (end > row) {
+        row = draw_broken_hosts(view, cells, row, end);
+    }
+    return row < end ? draw_quiet_hosts(view, cells, row) : row;
+}
+
+/* ------------------------------------------------------------------ rows */
+
+static int second_width(const struct board_view *view, const struct cells *cells)
+{
+    int width = HOST_COLUMNS_MIN;
+
+    if (view->rows.grouping == BOARD_BY_HOST) {
+        return STATE_COLUMNS;
+    }
+    for (size_t i = 0; i < view->host_count; i++) {
+        int own = cells_width(cells, slice_of(view->hosts[i]->label));
+
+        width = own > width ? own : width;
+    }
+    return width > HOST_COLUMNS_MAX ? HOST_COLUMNS_MAX : width;
+}
+
+static void lay_out(struct layout *l, const struct board_view *view, const struct cells *cells)
+{
+    int columns = cells->columns;
+
+    *l = (struct layout){.marker = columns >= MARKER_FROM ? MARKER_COLUMNS : 0};
+    l->age_width = columns >= AGE_FROM ? AGE_COLUMNS : 0;
+    l->second_width = columns >= SECOND_FROM ? second_width(view, cells) : 0;
+    int rest = columns - l->marker - (l->age_width > 0 ? l->age_width + GAP_COLUMNS : 0) -
+               (l->second_width > 0 ? l->second_width + GAP_COLUMNS : 0);
+
+    l->title = l->marker;
+    l->title_width = rest;
+    if (columns >= SNIPPET_FROM) {
+        l->title_width = (rest - GAP_COLUMNS) * 2 / 5;
+        l->snippet_width = rest - GAP_COLUMNS - l->title_width;
+        l->snippet = columns - l->snippet_width;
+    }
+    l->second = l->title + l->title_width + GAP_COLUMNS;
+    l->age = l->second + (l->second_width > 0 ? l->second_width + GAP_COLUMNS : 0);
+}
+
+static void draw_group(const struct board_view *view, struct cells *cells, int row,
+                       const struct board_group *group)
+{
+    const struct board_entry *first = view->rows.shown[group->first];
+    char count[32];
+    int column;
+
+    if (view->rows.grouping == BOARD_BY_STATE) {
+        column = cells_put(cells, row, 0, cells->columns, CELL_BOLD | state_style(first),
+                           board_state_label(first));
+    } else {
+        column = cells_put(cells, row, 0, cells->columns, CELL_BOLD,
+                           board_rows_host(&view->rows, first->host));
+    }
+    (void)snprintf(count, sizeof(count), "%zu", group->count);
+    (void)cells_put(cells, row, column + 1, cells->columns, CELL_DIM, slice_of(count));
+}
+
+static void draw_entry(const struct board_view *view, struct cells *cells, int row,
+                       const struct layout *l, const struct board_entry *entry, int64_t now_ms)
+{
+    bool by_state = view->rows.grouping == BOARD_BY_STATE;
+    char age[BOARD_AGE_BYTES];
+    const struct slice title = entry->title.len > 0 ? entry->title : SLICE("(no title)");
+
+    board_view_age(age, entry->at_ms, now_ms);
+    (void)cells_put(cells, row, l->title, l->title + l->title_width, CELL_PLAIN, title);
+    (void)cells_put(cells, row, l->second, l->second + l->second_width,
+                    by_state ? CELL_CYAN : state_style(entry),
+                    by_state ? board_rows_host(&view->rows, entry->host)
+                             : board_state_label(entry));
+    (void)cells_put_right(cells, row, l->age, l->age + l->age_width, CELL_PLAIN, slice_of(age));
+    (void)cells_put(cells, row, l->snippet, l->snippet + l->snippet_width, CELL_DIM,
+                    entry->snippet);
+    if (entry->host < view->host_count && is_broken(view->hosts[entry->host])) {
+        cells_add_style(cells, row, 0, cells->columns, CELL_DIM);
+    }
+    if (view->rows.selected == entry) {
+        if (l->marker > 0) {
+            (void)cells_put(cells, row, 0, l->marker, CELL_PLAIN, SLICE(">"));
+        }
+        cells_add_style(cells, row, 0, cells->columns, CELL_REVERSE);
+    }
+}
+
+/* ------------------------------------------------------------------ the list */
+
+/* The group that a row is in. */
+static size_t group_of(const struct board_rows *rows, size_t shown_at)
+{
+    size_t low = 0;
+    size_t high = rows->group_count;
+
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+
+        if (rows->groups[middle].first <= shown_at) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* The number of the line that a row stands on. */
+static size_t line_of(const struct board_rows *rows, size_t shown_at)
+{
+    return shown_at + group_of(rows, shown_at) + 1;
+}
+
+/* The group whose heading or rows have that line. */
+static size_t group_at_line(const struct board_rows *rows, size_t line)
+{
+    size_t low = 0;
+    size_t high = rows->group_count;
+
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+
+        if (rows->groups[middle].first + middle <= line) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* Scrolls so that the selected row is seen, and no further than the list goes. */
+static void scroll(struct board_view *view, int page)
+{
+    const struct board_rows *rows = &view->rows;
+    size_t lines = rows->shown_count + rows->group_count;
+    size_t heading = page > 1 ? 1 : 0; /* the first line that is seen is one */
+
+    view->page = page;
+    if (rows->selected == NULL) {
+        view->top = heading == 1 ? 0 : 1;
+        return;
+    }
+    size_t line = line_of(rows, rows->selected->shown_at);
+
+    if (view->top + (size_t)page > lines) {
+        view->top = lines > (size_t)page ? lines - (size_t)page : 0;
+    }
+    if (line < view->top + heading) {
+        view->top = line - heading;
+    } else if (line >= view->top + (size_t)page) {
+        view->top = line - (size_t)page + 1;
+    }
+}
+
+static void draw_lines(struct board_view *view, struct cells *cells, int row, int end,
+                       int64_t now_ms)
+{
+    const struct board_rows *rows = &view->rows;
+    size_t lines = rows->shown_count + rows->group_count;
+    struct layout layout;
+
+    scroll(view, end - row);
+    lay_out(&layout, view, cells);
+    for (int i = 0; row + i < end && view->top + (size_t)i < lines; i++) {
+        size_t line = view->top + (size_t)i;
+        size_t group = group_at_line(rows, line);
+        size_t first = rows->groups[group].first + group;
+
+        if (line == first || (i == 0 && end - row > 1)) {
+            draw_group(view, cells, row + i, &rows->groups[group]);
+        } else {
+            draw_entry(view, cells, row + i, &layout, rows->shown[line - group - 1], now_ms);
+        }
+    }
+}
+
+/* Why there is no row to be seen. */
+static void draw_empty(const struct board_view *view, struct cells *cells, int row, int end)
+{
+    char line[LINE_BYTES];
+    size_t coming = 0;
+    size_t broken = 0;
+
+    for (size_t i = 0; i < view->host_count; i++) {
+        coming += is_settled(view->hosts[i]) ? 0 : 1;
+        broken += is_broken(view->hosts[i]) ? 1 : 0;
+    }
+    if (view->rows.count > 0) {
+        (void)snprintf(line, sizeof(line), "Nothing matches \"%.*s\": Esc shows all.",
+                       (int)view->filter.len, view->filter.ptr);
+    } else if (view->host_count == 0) {
+        (void)snprintf(line, sizeof(line),
+                       "No T3 Code server is known yet: arbe t3 login URL signs in to one.");
+    } else if (coming > 0) {
+        (void)snprintf(line, sizeof(line), "Nothing yet: waiting for what the hosts tell.");
+    } else if (broken == view->host_count) {
+        (void)snprintf(line, sizeof(line), "There is no host to read from.");
+    } else {
+        (void)snprintf(line, sizeof(line), "No threads yet.");
+    }
+    (void)cells_put_lines(cells, row, end - row, 0, cells->columns, CELL_PLAIN, slice_of(line));
+}
+
+static void draw_list(struct board_view *view, struct cells *cells, int row, int end,
+                      int64_t now_ms)
+{
+    if (row >= end) {
+        return;
+    }
+    if (view->rows.shown_count == 0) {
+        draw_empty(view, cells, row, end);
+    } else {
+        draw_lines(view, cells, row, end, now_ms);
+    }
+}
+
+/* ------------------------------------------------------------------ instead of the list */
+
+static void draw_help(struct cells *cells, int row, int end)
+{
+    static const struct {
+        const char *keys;
+        const char *text;
+    } lines[] = {
+        {"/", "shows only what matches, while you type"},
+        {"Enter", "keeps the filter; on a row, shows all of it"},
+        {"Esc", "clears the filter, or else selects no row"},
+        {"g", "groups by host, or by state again"},
+        {"j k, arrows", "select the next row, or the one before"},
+        {"PgUp PgDn", "go a page; so do Ctrl-B, Ctrl-F and Space"},
+        {"Home End", "go to the first row, or the last"},
+        {"r", "connects lost and refused hosts at once"},
+        {"Ctrl-L", "paints the screen anew"},
+        {"q", "quits"},
+        {"", "Any key goes back to the board."},
+    };
+
+    for (size_t i = 0; i < ARRAY_COUNT(lines) && row < end; i++, row++) {
+        (void)cells_put(cells, row, 0, cells->columns, CELL_BOLD, slice_of(lines[i].keys));
+        (void)cells_put(cells, row, lines[i].keys[0] == '\0' ? 0 : 13, cells->columns, CELL_PLAIN,
+                        slice_of(lines[i].text));
+    }
+}
+
+static void draw_detail(const struct board_view *view, struct cells *cells, int row, int end)
+{
+    const struct board_entry *entry = view->rows.selected;
+
+    if (entry == NULL) {
+        (void)cells_put(cells, row, 0, cells->columns, CELL_PLAIN, SLICE("That row is gone."));
+        return;
+    }
+    const struct {
+        struct slice name;
+        struct slice text;
+    } lines[] = {
+        {SLICE("title"), entry->title},
+        {SLICE("host"), board_rows_host(&view->rows, entry->host)},
+        {SLICE("state"), board_state_label(entry)},
+        {SLICE("active"), entry->time},
+        {SLICE("thread"), entry->id},
+        {SLICE("message"), entry->snippet},
+    };
+    int column = cells->columns >= MARKER_FROM ? 9 : 0;
+
+    for (size_t i = 0; i < ARRAY_COUNT(lines) && row < end; i++) {
+        if (column > 0) {
+            (void)cells_put(cells, row, 0, column - 1, CELL_DIM, lines[i].name);
+        }
+        int next = cells_put_lines(cells, row, end - row, column, cells->columns, CELL_PLAIN,
+                                   lines[i].text);
+
+        row = next > row ? next : row + 1;
+    }
+}
+
+/* ------------------------------------------------------------------ below the list */
+
+static void draw_typing(const struct board_view *view, struct cells *cells, int row)
+{
+    int column = cells_put(cells, row, 0, cells->columns - 1, CELL_BOLD, SLICE("/"));
+
+    column = cells_put(cells, row, column, cells->columns - 1, CELL_PLAIN,
+                       buf_slice(&view->filter));
+    column = cells_put(cells, row, column, cells->columns, CELL_REVERSE, SLICE(" "));
+    (void)cells_put_right(cells, row, column + GAP_COLUMNS, cells->columns, CELL_DIM,
+                          SLICE("Enter keeps it, Esc clears it"));
+}
+
+static void draw_footer(const struct board_view *view, struct cells *cells, int row)
+{
+    const struct board_rows *rows = &view->rows;
+    char place[64];
+    int column = 0;
+    int end = cells->columns;
+
+    if (view->mode == BOARD_VIEW_TYPING) {
+        draw_typing(view, cells, row);
+        return;
+    }
+    if (view->mode != BOARD_VIEW_LIST) {
+        (void)cells_put(cells, row, 0, end, CELL_DIM, SLICE("any key goes back"));
+        return;
+    }
+    if (rows->selected != NULL) {
+        (void)snprintf(place, sizeof(place), "%zu/%zu", rows->selected->shown_at + 1,
+                       rows->shown_count);
+        end = cells_put_right(cells, row, 0, end, CELL_DIM, slice_of(place)) - 1;
+    }
+    if (view->filter.len > 0) {
+        column = cells_put(cells, row, 0, end, CELL_BOLD, SLICE("/"));
+        column = cells_put(cells, row, column, end, CELL_PLAIN, buf_slice(&view->filter));
+        column = cells_put(cells, row, column + GAP_COLUMNS, end, CELL_DIM, SLICE("Esc clear"));
+        column += GAP_COLUMNS;
+    }
+    (void)cells_put(cells, row, column, end, CELL_DIM,
+                    rows->grouping == BOARD_BY_STATE
+                        ? SLICE("q quit  / filter  g by host  r retry  ? help")
+                        : SLICE("q quit  / filter  g by state  r retry  ? help"));
+}
+
+void board_view_draw(struct board_view *view, struct cells *cells, int64_t now_ms)
+{
+    bool footer = cells->rows >= 2 || view->mode == BOARD_VIEW_TYPING;
+    int end = cells->rows - (footer ? 1 : 0);
+    int row = 0;
+
+    board_rows_sort(&view->rows);
+    cells_clear(cells);
+    if (cells->rows >= 4) {
+        draw_heading(view, cells);
+        row = draw_hosts(view, cells, 1);
+    }
+    if (view->mode == BOARD_VIEW_HELP) {
+        draw_help(cells, row, end);
+    } else if (view->mode == BOARD_VIEW_DETAIL) {
+        draw_detail(view, cells, row, end);
+    } else {
+        draw_list(view, cells, row, end, now_ms);
+    }
+    if (footer) {
+        draw_footer(view, cells, cells->rows - 1);
+    }
+}
