@@ -1,217 +1,95 @@
 /* arbe board: what threads of T3 Code are doing. */
-#include "arbe/t3_board.h"
-
 #include "base/limits.h"
+#include "cli/board_call.h"
 #include "cli/command.h"
 #include "cli/group.h"
 #include "cli/interrupt.h"
-#include "cli/out.h"
+#include "cli/terminal.h"
 
 #include <stdio.h>
-#include <unistd.h>
+#include <stdlib.h>
 
-#define READ_BYTES   (64u * KIB)
 #define HOST_DEFAULT "local"
 
-struct board_settings {
-    const char *host;
-    uint64_t snippet_length;
-};
-
-struct board_call {
-    struct board_settings set;
-    struct out out;
-    struct t3_board *board;
-    struct buf input;  /* what was read and not folded */
-    size_t line;       /* number of the one at hand */
-    size_t skipped;    /* items, in all */
-    size_t first_line; /* of those lines that are no items at all; 0: none */
-    char why[T3_BOARD_MESSAGE_BYTES];
-};
-
-static int fail(const char *sentence)
+int board_fail(const char *sentence)
 {
-    (void)fprintf(stderr, "arbe board fold: %s\n", sentence);
+    (void)fprintf(stderr, "arbe board: %s\n", sentence);
     return COMMAND_FAILED;
 }
 
-/* ------------------------------------------------------------------ rows */
-
-static void add_member(struct out *o, struct slice name, struct t3_board_text text)
+int board_open(struct board_call *call, struct t3_watch_options *options)
 {
-    out_add_string(o, name);
-    out_add(o, SLICE(":"));
-    if (text.data == NULL) {
-        out_add(o, SLICE("null"));
-    } else {
-        out_add_string(o, (struct slice){text.data, text.len});
-    }
-}
+    struct errmsg msg = {{0}};
 
-static int print_row(void *context, const struct t3_board_row *row)
-{
-    const struct {
-        struct slice name;
-        struct t3_board_text text;
-    } members[] = {
-        {SLICE("thread_id"), row->thread_id},
-        {SLICE("title"), row->title},
-        {SLICE("state"), row->state},
-        {SLICE("last_turn_at"), row->last_turn_at},
-        {SLICE("last_message_snippet"), row->last_message_snippet},
-        {SLICE("host"), row->host},
-    };
-    struct out *o = context;
-
-    for (size_t i = 0; i < ARRAY_COUNT(members); i++) {
-        out_add(o, i == 0 ? SLICE("{") : SLICE(","));
-        add_member(o, members[i].name, members[i].text);
-    }
-    out_add(o, SLICE("}\n"));
-    out_end_message(o);
-    return out_is_over(o);
-}
-
-/* ------------------------------------------------------------------ lines */
-
-static void skip_line(struct board_call *call, const char *why)
-{
-    call->skipped++;
-    if (call->first_line == 0) {
-        call->first_line = call->line;
-        (void)snprintf(call->why, sizeof(call->why), "%s", why);
-    }
-}
-
-static bool is_blank(struct slice line)
-{
-    size_t at = 0;
-
-    while (at < line.len && strchr(" \t\r", line.ptr[at]) != NULL && line.ptr[at] != '\0') {
-        at++;
-    }
-    return at == line.len;
-}
-
-/* Folds a line. 0, or an exit code. */
-static int fold_line(struct board_call *call, struct slice line)
-{
-    struct t3_board_counts counts;
-    struct t3_board_error error = {.code = T3_BOARD_OK};
-
-    call->line++;
-    if (is_blank(line)) {
-        return 0;
-    }
-    int code = t3_board_apply(call->board, call->set.host, line.ptr, line.len, NULL, NULL, &counts,
-                              &error);
-
-    call->skipped += counts.skipped;
-    if (code == T3_BOARD_ERROR_FORMAT) {
-        skip_line(call, error.message);
-        return 0;
-    }
-    if (code != T3_BOARD_OK) {
-        (void)fprintf(stderr, "arbe board fold: line %zu: %s\n", call->line, error.message);
-        return COMMAND_FAILED;
+    t3_board_options_init(&options->board);
+    options->board.snippet_graphemes = (int)call->set.snippet_length;
+    if (t3_watch_create(options, &call->watch, &msg) != 0 ||
+        t3_hosts_watch(&call->hosts, call->watch, &msg) != 0) {
+        return board_fail(msg.text);
     }
     return 0;
 }
 
-/* Folds the lines that are whole. */
-static int fold_lines(struct board_call *call, size_t fresh)
+/* The board of the hosts that are meant, in the form that is wanted. */
+static int run_watch(struct board_call *call)
 {
-    size_t done = 0;
-    size_t from = call->input.len - fresh; /* there is no line end before */
-    int code = 0;
+    const char *file = getenv("ARBE_T3_HOSTS");
+    struct errmsg msg = {{0}};
 
-    while (code == 0 && from < call->input.len) {
-        const char *end = memchr(call->input.ptr + from, '\n', call->input.len - from);
-
-        if (end == NULL) {
-            break;
-        }
-        size_t at = (size_t)(end - call->input.ptr);
-
-        code = fold_line(call, (struct slice){call->input.ptr + done, at - done});
-        done = at + 1;
-        from = done;
+    if (call->set.hosts.file == NULL && file != NULL && file[0] != '\0') {
+        call->set.hosts.file = file;
     }
-    buf_consume(&call->input, done);
-    return code;
-}
-
-static int fold_stdin(struct board_call *call)
-{
-    int code = 0;
-
-    while (code == 0) {
-        char *room = buf_reserve(&call->input, READ_BYTES);
-
-        if (room == NULL) {
-            return fail("a line of stdin is longer than 256 MiB, or memory ran out");
-        }
-        ssize_t len = read(STDIN_FILENO, room, READ_BYTES);
-
-        if (interrupt_signal() != 0) {
-            return COMMAND_INTERRUPTED + interrupt_signal();
-        }
-        if (len < 0) {
-            return fail("stdin could not be read");
-        }
-        if (len == 0) {
-            break;
-        }
-        buf_advance(&call->input, (size_t)len);
-        code = fold_lines(call, (size_t)len);
+    if (t3_hosts_load(&call->set.hosts, &call->hosts, &msg) != 0) {
+        return board_fail(msg.text);
     }
-    return code == 0 && call->input.len > 0 ? fold_line(call, buf_slice(&call->input)) : code;
-}
-
-static void tell_skipped(const struct board_call *call)
-{
-    if (call->skipped == 0) {
-        return;
+    if (call->hosts.count == 0) {
+        return board_fail("no T3 Code server is known yet; sign in to one with arbe t3 login URL, "
+                          "or name one with --t3 HOST=URL");
     }
-    (void)fprintf(stderr, "arbe board fold: %zu item%s skipped", call->skipped,
-                  call->skipped == 1 ? "" : "s");
-    if (call->first_line > 0) {
-        (void)fprintf(stderr, "; line %zu: %s", call->first_line, call->why);
+    if (call->set.once != 0) {
+        return board_print(call);
     }
-    (void)fprintf(stderr, "\n");
-}
-
-static int run_fold(struct board_call *call)
-{
-    struct t3_board_options options;
-    struct t3_board_error error;
-
-    t3_board_options_init(&options);
-    options.snippet_graphemes = (int)call->set.snippet_length;
-    if (t3_board_new(&options, &call->board, &error) != T3_BOARD_OK) {
-        return fail(error.message);
-    }
-    buf_init(&call->input, STDIN_BYTES_MAX);
-    int code = fold_stdin(call);
-
-    if (code == 0) {
-        tell_skipped(call);
-        if (t3_board_each(call->board, print_row, &call->out) == T3_BOARD_ERROR_MEMORY) {
-            code = fail(err_text(ERR_NOMEM));
-        }
-    }
-    buf_finish(&call->input);
-    t3_board_free(call->board);
-    return code;
+    return call->set.json == 0 && terminal_can_begin() ? board_live(call) : board_follow(call);
 }
 
 /* ------------------------------------------------------------------ the table */
 
+#define AT(member) offsetof(struct board_settings, member)
+#define SNIPPET_LENGTH                                                                           \
+    {                                                                                            \
+        "snippet-length", "N", "160", "graphemes of a message that are shown", NULL, FLAG_COUNT, \
+            AT(snippet_length), 1, T3_BOARD_SNIPPET_GRAPHEMES_MAX                                \
+    }
+
 static const struct flag fold_flags[] = {
-    {"host", "HOST", HOST_DEFAULT, "label of the T3 installation", NULL, FLAG_TEXT,
-     offsetof(struct board_settings, host), 0, 0},
-    {"snippet-length", "N", "160", "graphemes of a message that are shown", NULL, FLAG_COUNT,
-     offsetof(struct board_settings, snippet_length), 1, T3_BOARD_SNIPPET_GRAPHEMES_MAX},
+    {"host", "HOST", HOST_DEFAULT, "label of the T3 installation", NULL, FLAG_TEXT, AT(host), 0, 0},
+    SNIPPET_LENGTH,
+};
+
+static const struct flag watch_flags[] = {
+    {"t3", "HOST=URL", NULL,
+     "a server to watch, or HOST of the hosts' file; may be given again (default: all of the file)",
+     NULL, FLAG_LIST, AT(hosts.t3), 0, 0},
+    {"t3-hosts", "FILE", NULL, "the hosts' file (default: arbe/t3 in the user's configuration)",
+     NULL, FLAG_TEXT, AT(hosts.file), 0, 0},
+    SNIPPET_LENGTH,
+    {"json", NULL, NULL, "print changes as JSON, one a line", NULL, FLAG_SWITCH, AT(json), 0, 0},
+    {"once", NULL, NULL, "print all rows once every host has told its own, and end", NULL,
+     FLAG_SWITCH, AT(once), 0, 0},
+};
+
+static const struct group_row watch_row = {
+    "",
+    "",
+    0,
+    0,
+    NULL,
+    {.board = run_watch},
+    watch_flags,
+    ARRAY_COUNT(watch_flags),
+    "",
+    "Without a command it watches T3 Code servers. On a terminal it is a live board; elsewhere it\n"
+    "prints a line for each row that changes, and says on stderr how the hosts stand.\n",
 };
 
 static const struct group_row rows[] = {
@@ -220,7 +98,7 @@ static const struct group_row rows[] = {
      0,
      0,
      NULL,
-     {.board = run_fold},
+     {.board = board_fold},
      fold_flags,
      ARRAY_COUNT(fold_flags),
      "fold recorded chunks from stdin, and print the rows",
@@ -230,15 +108,28 @@ static const struct group_row rows[] = {
      "skipped, and counted on stderr.\n"},
 };
 
+/* Whether the flags make sense together. */
+static bool settings_are_good(const struct board_call *call, const struct group_row *row)
+{
+    const char *host = call->set.host;
+
+    if (row != &watch_row && (host[0] == '\0' || strlen(host) > T3_HOST_BYTES_MAX)) {
+        (void)fprintf(stderr, "arbe board fold: --host takes a label of 1 to 255 bytes\n");
+        return false;
+    }
+    return true;
+}
+
 int command_board(int argc, char **argv)
 {
     const struct group group = {
         .name = "board",
         .operands = "",
         .about = "Shows what threads of T3 Code are doing: a row for each thread of each host.\n",
-        .end = "Exit codes: 0 good, 1 it could not be done, 2 wrong usage.\n",
+        .end = "Exit codes: 0 good, 1 it could not be done, 2 wrong usage, 130 by Ctrl-C.\n",
         .rows = rows,
         .row_count = ARRAY_COUNT(rows),
+        .bare = &watch_row,
     };
     struct board_call call = {.board = NULL};
     struct group_choice choice;
@@ -247,17 +138,20 @@ int command_board(int argc, char **argv)
 
     if (choice.row == NULL || code != 0) {
         if (msg.text[0] != '\0') {
-            (void)fprintf(stderr, "arbe board%s%s: %s\n", choice.row == NULL ? "" : " ",
-                          choice.row == NULL ? "" : choice.row->name, msg.text);
+            bool named = choice.row != NULL && choice.row != &watch_row;
+
+            (void)fprintf(stderr, "arbe board%s%s: %s\n", named ? " " : "",
+                          named ? choice.row->name : "", msg.text);
         }
         return code;
     }
-    if (strlen(call.set.host) == 0 || strlen(call.set.host) > T3_HOST_BYTES_MAX) {
-        (void)fprintf(stderr, "arbe board fold: --host takes a label of 1 to 255 bytes\n");
+    if (!settings_are_good(&call, choice.row)) {
         return COMMAND_USAGE;
     }
     interrupt_begin();
     out_init(&call.out);
     code = choice.row->run.board(&call);
+    t3_watch_destroy(call.watch);
+    t3_hosts_finish(&call.hosts);
     return out_finish(&call.out) || code != 0 ? code : COMMAND_FAILED;
 }

@@ -143,7 +143,7 @@ static void small_screens(void **state)
                                               "q quit  / filter  g by host\u2026\n");
     assert_string_equal(screen(&view, 19, 3), "waiting 1\nFix the login\nq quit  / filter\u2026\n");
     assert_string_equal(screen(&view, 10, 2), "Fix the l\u2026\nq quit  /\u2026\n");
-    assert_string_equal(screen(&view, 5, 1), "Fix \u2026\n");
+    assert_string_equal(screen(&view, 5, 1), "Fix\u2026\n");
     assert_string_equal(screen(&view, 1, 1), "\u2026\n");
     board_view_finish(&view);
 }
