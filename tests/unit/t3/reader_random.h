@@ -90,9 +90,9 @@ static void check_state(struct world *w, const struct t3_reader_event *event)
     w->state = event->state;
     switch (event->state) {
     case T3_READER_LOST:
-        assert_in_range(event->delay_ms, 250, 5000);
-        /* fall through */
     case T3_READER_REFUSED:
+        assert_int_equal(event->delay_ms != 0, event->state == T3_READER_LOST);
+        assert_in_range(event->delay_ms, event->state == T3_READER_LOST ? 250 : 0, 5000);
         assert_int_not_equal(event->error.code, T3_RPC_OK);
         assert_null(fake);
         forget_connection(w);
