@@ -593,7 +593,7 @@ static uint64_t next_deadline(const struct rpc_socket *s)
 /* The time is looked at after the turn, so the timer has only to end it. */
 static void on_timer(lws_sorted_usec_list_t *timer)
 {
-    kick(lws_container_of(timer, struct rpc_socket, timer));
+    kick(container_of(timer, struct rpc_socket, timer));
 }
 
 static void set_timer(struct rpc_socket *s, uint64_t now)
