@@ -1,7 +1,8 @@
 /* Routes beside the streams': whoever embeds the server mounts them, and serves them with the same
  * exchanges, bodies and answers. The server knows of such a route only that it is not its own.
  *
- * Threads: `takes`, `begin` and `leave` are called on workers, the others on the main thread. */
+ * Threads: `takes`, `begin`, `leave` and `expose` are called on workers, the others on the main
+ * thread. */
 #ifndef ARBE_SERVE_MOUNT_H
 #define ARBE_SERVE_MOUNT_H
 
@@ -10,6 +11,7 @@
 #include "base/slice.h"
 
 struct exchange;
+struct exposition;
 struct server;
 
 struct mount {
@@ -29,6 +31,13 @@ struct mount {
 
     /* The server is to end: nothing new is begun beyond what requests ask for. Does not block. */
     void (*stop)(void *context);
+
+    /* The settings were reloaded. Does not block. NULL: nothing follows from that. */
+    void (*reloaded)(void *context);
+
+    /* Writes the mount's own metrics, behind the server's; docs/operations.md has them too. On a
+     * worker. NULL: there are none. */
+    void (*expose)(void *context, struct exposition *e);
 
     /* The workers have ended, the engine is still open. May block. */
     void (*close)(void *context);

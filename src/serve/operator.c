@@ -79,6 +79,7 @@ static void gather(const struct server *server, struct metrics *m)
 void metrics_answer(struct exchange *x)
 {
     const struct server *server = x->worker->server;
+    const struct mount *mount = server->config->mount;
     struct metrics m;
     struct buf document;
 
@@ -92,6 +93,9 @@ void metrics_answer(struct exchange *x)
     gather(server, &m);
     buf_init(&document, METRICS_BYTES_MAX);
     metrics_format(&document, &m);
+    if (mount != NULL && mount->expose != NULL) {
+        mount->expose(mount->context, &(struct exposition){.out = &document});
+    }
     if (document.failed) {
         problem_answer(x, 503, slice_of(err_text(ERR_NOMEM)));
     } else {

@@ -319,6 +319,9 @@ static void reload(struct server *server)
     } else {
         logger_line(&config->logger, LOGGER_INFO, "SIGHUP: reloaded");
     }
+    if (code == 0 && config->mount != NULL && config->mount->reloaded != NULL) {
+        config->mount->reloaded(config->mount->context);
+    }
     notify_send("READY=1");
 }
 
