@@ -5,6 +5,7 @@
 
 #include "app/api_call.h"
 #include "app/attempts.h"
+#include "app/board_keeper.h"
 #include "app/first_owner.h"
 #include "app/grants.h"
 #include "app/sandbox_key.h"
@@ -14,6 +15,7 @@
 #include "app/upstream.h"
 #include "app/waking.h"
 #include "client/client.h"
+#include "serve/exposition.h"
 #include "serve/session.h"
 #include "thread/outbox.h"
 #include "thread/poster.h"
@@ -203,6 +205,7 @@ static int on_open(void *context, struct server *server, struct errmsg *msg)
     code = code == 0 ? first_owner_make(app, msg) : code;
     code = code == 0 ? reconcile(app, msg) : code;
     code = code == 0 ? start_sweeper(app, msg) : code;
+    code = code == 0 ? board_keeper_start(app->board, msg) : code;
     if (code != 0) {
         close_all(app);
     }
@@ -213,7 +216,37 @@ static void on_stop(void *context)
 {
     const struct app *app = context;
 
+    board_keeper_stop(app->board);
     upstream_stop(app->upstream); /* requests that are there are answered, in bounds */
+}
+
+/* SIGHUP: what refused this server may have been told better, or have another token for it. */
+static void on_reloaded(void *context)
+{
+    const struct app *app = context;
+
+    board_keeper_retry(app->board);
+}
+
+static void on_expose(void *context, struct exposition *e)
+{
+    static const char *const states[] = {
+        [T3_READER_CONNECTING] = "connecting",
+        [T3_READER_CATCHING_UP] = "catching_up",
+        [T3_READER_LIVE] = "live",
+        [T3_READER_LOST] = "lost",
+        [T3_READER_REFUSED] = "refused",
+    };
+    const struct app *app = context;
+    struct board_stats stats;
+
+    board_keeper_get_stats(app->board, &stats);
+    exposition_begin(e, "arbe_board_rows", "gauge", "Threads of T3 hosts on the board.");
+    exposition_u64(e, stats.rows);
+    exposition_begin(e, "arbe_board_hosts", "gauge", "T3 hosts that are watched, by state.");
+    for (size_t i = 0; i < ARRAY_COUNT(states); i++) {
+        exposition_labelled(e, stats.hosts[i], "state=\"%s\"", states[i]);
+    }
 }
 
 static void on_close(void *context)
@@ -258,12 +291,19 @@ static void on_problem(struct buf *out, int status, bool stopping, struct slice 
     buf_append_char(out, '\n');
 }
 
-int app_create(const struct app_config *config, struct app **ret_app)
+int app_create(const struct app_config *config, struct app **ret_app, struct errmsg *msg)
 {
+    const struct board_keeper_config board = {.logger = config->logger};
     struct app *app = calloc(1, sizeof(*app));
 
     if (app == NULL) {
-        return ERR_NOMEM;
+        return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    }
+    int code = board_keeper_create(&board, &app->board, msg);
+
+    if (code != 0) {
+        free(app);
+        return code;
     }
     app->config = *config;
     list_init(&app->errands);
@@ -279,6 +319,8 @@ int app_create(const struct app_config *config, struct app **ret_app)
         .secret_behind = SLICE("invite") /* the route and the page */,
         .open = on_open,
         .stop = on_stop,
+        .reloaded = on_reloaded,
+        .expose = on_expose,
         .close = on_close,
         .takes = on_takes,
         .begin = api_begin,
@@ -287,6 +329,11 @@ int app_create(const struct app_config *config, struct app **ret_app)
     };
     *ret_app = app;
     return 0;
+}
+
+struct t3_watch *app_board(struct app *app)
+{
+    return board_keeper_watch(app->board);
 }
 
 const struct mount *app_mount(struct app *app)
@@ -386,6 +433,7 @@ void app_destroy(struct app *app)
     {
         free(container_of(node, struct errand, link));
     }
+    board_keeper_destroy(app->board);
     (void)pthread_mutex_destroy(&app->mutex);
     explicit_bzero(app->sandbox_key, sizeof(app->sandbox_key));
     free(app);

@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 
 struct api_call;
+struct board_keeper;
 struct grants;
 struct poster;
 struct outbox;
@@ -27,6 +28,7 @@ struct recency;
 struct stream_client;
 struct attempts;
 struct sweeper;
+struct t3_watch;
 struct thread_store;
 struct upstream;
 struct wakings;
@@ -63,6 +65,7 @@ struct app {
     struct wakings *wakings;       /* of the director */
     struct upstream *upstream;     /* reads of another server's streams; NULL: they are ours */
     struct sweeper *sweeper;       /* housekeeping of the records */
+    struct board_keeper *board;    /* what T3 hosts tell */
     struct uuid_source ids;
     unsigned char sandbox_key[SANDBOX_KEY_BYTES];
     bool secure;           /* cookies are for https only */
@@ -70,8 +73,11 @@ struct app {
     struct list errands;   /* revocations on their way to workers */
 };
 
-/* Makes one; nothing is opened yet. ERR_NOMEM. */
-int app_create(const struct app_config *config, struct app **ret_app) MUST_USE;
+/* Makes one; nothing is opened yet. ERR_NOMEM, ERR_IO, with a sentence. */
+int app_create(const struct app_config *config, struct app **ret_app, struct errmsg *msg) MUST_USE;
+
+/* Where T3 hosts are added before the server runs. */
+struct t3_watch *app_board(struct app *app);
 
 /* The server has ended. Accepts NULL. */
 void app_destroy(struct app *app);

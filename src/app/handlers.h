@@ -119,6 +119,12 @@ int thread_stream(struct api_call *c);
 /* POST /api/threads/:id/sandbox-tokens. */
 int sandbox_mint(struct api_call *c);
 
+/* GET /api/board: T3 threads, a page at a time, newest activity first. */
+int board_get(struct api_call *c);
+
+/* GET /api/board/stream: what changes on it. */
+int board_stream(struct api_call *c);
+
 /* POST /api/stream/:name: entries of a sandbox, all or none. */
 int sandbox_write(struct api_call *c);
 

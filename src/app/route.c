@@ -48,6 +48,9 @@ const struct route routes[] = {
     {HTTP_GET, "/api/threads/:id/stream", ROUTE_AGENT, ROUTE_WORKER, thread_stream},
     {HTTP_POST, "/api/threads/:id/sandbox-tokens", ROUTE_AGENT, ROUTE_POOL, sandbox_mint},
     {HTTP_GET, "/api/threads/:id/usage", ROUTE_AGENT, ROUTE_POOL, thread_usage},
+    {HTTP_GET, "/api/board", ROUTE_AGENT, ROUTE_WORKER, board_get},
+    {HTTP_GET, "/api/board/stream", ROUTE_AGENT, ROUTE_WORKER, board_stream},
+
     {HTTP_POST, "/api/stream/:name", ROUTE_SANDBOX, ROUTE_STREAMS, sandbox_write},
 };
 

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/secret.h"
 #include "cli/serving.h"
+#include "cli/t3_hosts.h"
 
 #include "app/app.h"
 
@@ -31,6 +32,47 @@ static bool tell_key(void *context, const char *owner, const char *house, const 
            fflush(out) == 0;
 }
 
+/* Which T3 hosts to watch. The user's own are watched only where the flags say so: everybody who is
+ * signed in sees them. */
+static int load_hosts(const struct settings *settings, struct t3_hosts *ret_hosts,
+                      struct errmsg *msg)
+{
+    const struct t3_hosts_flags flags = {.t3 = settings->t3, .file = settings->t3_hosts};
+
+    *ret_hosts = (struct t3_hosts){.count = 0};
+    return flags.t3.count == 0 && flags.file == NULL ? 0 : t3_hosts_load(&flags, ret_hosts, msg);
+}
+
+static void ignore_row(void *context, const struct t3_board_row *row, int gone)
+{
+    (void)context;
+    (void)row;
+    (void)gone;
+}
+
+static void ignore_host(void *context, const struct t3_watch_host *host)
+{
+    (void)context;
+    (void)host;
+}
+
+/* Whether the hosts can be watched; none of them is asked. */
+static int check(const struct settings *settings, struct errmsg *msg)
+{
+    struct t3_watch_options options = {.row = ignore_row, .host = ignore_host};
+    struct t3_watch *watch = NULL;
+    struct t3_hosts hosts;
+
+    t3_board_options_init(&options.board);
+    int code = load_hosts(settings, &hosts, msg);
+
+    code = code == 0 ? t3_watch_create(&options, &watch, msg) : code;
+    code = code == 0 ? t3_hosts_watch(&hosts, watch, msg) : code;
+    t3_watch_destroy(watch);
+    t3_hosts_finish(&hosts);
+    return code;
+}
+
 static int run(const struct settings *settings, struct serve_config *config, struct errmsg *msg)
 {
     char secret[SECRET_BYTES_MAX];
@@ -43,27 +85,31 @@ static int run(const struct settings *settings, struct serve_config *config, str
         .tell_context = stdout,
     };
     struct app *app = NULL;
-    int code = 0;
+    struct t3_hosts hosts;
+    int code = load_hosts(settings, &hosts, msg);
 
-    if (settings->streams_secret_file != NULL) {
+    if (code == 0 && settings->streams_secret_file != NULL) {
         code = secret_read(settings->streams_secret_file, secret, &app_config.streams_secret, msg);
     }
-    if (code == 0 && app_create(&app_config, &app) != 0) {
-        code = err_set(msg, ERR_NOMEM, "out of memory");
-    }
+    code = code == 0 ? app_create(&app_config, &app, msg) : code;
+    code = code == 0 ? t3_hosts_watch(&hosts, app_board(app), msg) : code;
     if (code == 0) {
         config->mount = app_mount(app);
         code = server_run(config, stdout, msg);
     }
     app_destroy(app);
+    t3_hosts_finish(&hosts);
     explicit_bzero(secret, sizeof(secret));
     return code;
 }
 
 int command_serve(int argc, char **argv)
 {
-    static const struct serving serving = {
-        .name = "arbe serve", .program = SETTINGS_SERVE, .print_help = print_help, .run = run};
+    static const struct serving serving = {.name = "arbe serve",
+                                           .program = SETTINGS_SERVE,
+                                           .print_help = print_help,
+                                           .check = check,
+                                           .run = run};
 
     return serving_run(&serving, argc, argv);
 }

@@ -157,6 +157,12 @@ static int serve(struct command_line *line, struct serve_config *config, struct 
     return msg->text[0] == '\0' ? COMMAND_FAILED : failed_serving(line, msg);
 }
 
+/* What is wrong with how the server was asked for is told apart from a broken world. */
+static int refused(const struct serving *serving, int code, const struct errmsg *msg)
+{
+    return code == ERR_INVALID ? usage(serving, msg) : failed(serving, msg);
+}
+
 static int with_settings(struct command_line *line, const struct settings_sources *sources)
 {
     struct serve_config config = {.listen = NULL};
@@ -168,6 +174,11 @@ static int with_settings(struct command_line *line, const struct settings_source
     }
     if (line->running->print_config) {
         return settings_print(line->running, sources, stdout) ? COMMAND_GOOD : COMMAND_FAILED;
+    }
+    int code = line->serving->check == NULL ? 0 : line->serving->check(line->running, &msg);
+
+    if (code != 0) {
+        return refused(line->serving, code, &msg);
     }
     if (read_tunables(line, line->running, &config.tunables, &msg) != 0 ||
         (line->running->log_file != NULL &&

@@ -10,6 +10,9 @@ struct serving {
     const char *name; /* "arbe streams" */
     enum settings_program program;
     void (*print_help)(void);
+    /* Finds out whether the settings can be served, before anything is opened. As settings_load.
+     * NULL: nothing is left to find out. */
+    int (*check)(const struct settings *settings, struct errmsg *msg);
     /* Runs the server; `config` is whole but for a mount. As server_run. */
     int (*run)(const struct settings *settings, struct serve_config *config, struct errmsg *msg);
 };

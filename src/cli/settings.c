@@ -89,9 +89,15 @@ static const struct flag flags[] = {
      FLAG_TEXT, AT(streams_url), 0, 0},
     {"streams-secret-file", "FILE", NULL, "file with that server's bearer secret", NULL, FLAG_TEXT,
      AT(streams_secret_file), 0, 0},
+    {"t3", "HOST=URL", NULL,
+     "T3 Code server to watch, shown on the board; may be given again (default: none)", NULL,
+     FLAG_LIST, AT(t3), 0, 0},
+    {"t3-hosts", "FILE", NULL,
+     "file of T3 hosts and their tokens; without --t3 all of it is watched", NULL, FLAG_TEXT,
+     AT(t3_hosts), 0, 0},
 };
 
-#define SERVE_FLAGS 2u
+#define SERVE_FLAGS 4u
 
 /* How many of the flags a program knows. */
 static size_t flag_count(enum settings_program program)
@@ -380,14 +386,17 @@ static bool is_reloadable(const struct flag *flag)
 
 static bool differs(const struct flag *flag, const struct settings *a, const struct settings *b)
 {
-    char memory[2][1024];
     struct buf text[2];
 
-    buf_init_fixed(&text[0], memory[0], sizeof(memory[0]));
-    buf_init_fixed(&text[1], memory[1], sizeof(memory[1]));
+    buf_init(&text[0], CONFIG_FILE_BYTES_MAX); /* of a list of URLs, above all */
+    buf_init(&text[1], CONFIG_FILE_BYTES_MAX);
     flags_format(flag, a, &text[0]);
     flags_format(flag, b, &text[1]);
-    return !slice_equal(buf_slice(&text[0]), buf_slice(&text[1]));
+    bool same = slice_equal(buf_slice(&text[0]), buf_slice(&text[1]));
+
+    buf_finish(&text[0]);
+    buf_finish(&text[1]);
+    return !same;
 }
 
 void settings_tell_restart(const struct settings *running, const struct settings *now,

@@ -42,6 +42,8 @@ struct settings {
     struct serve_limits limits;
     const char *streams_url; /* SETTINGS_SERVE; NULL: threads' streams are this server's */
     const char *streams_secret_file;
+    struct flag_list t3; /* SETTINGS_SERVE, as the next; T3 hosts to watch */
+    const char *t3_hosts;
 };
 
 /* What the settings came from. Zeroed to begin with. */

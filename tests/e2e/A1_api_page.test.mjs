@@ -7,7 +7,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { DOCUMENT, METHODS, operationOf } from './lib/openapi.mjs';
 import { serveFor } from './lib/serve.mjs';
+import { startPeer, threadShell } from './lib/t3_peer.mjs';
 import { endGroup, follow, runStep, stepsOf } from './lib/tour.mjs';
+import { eventually } from './lib/wait.mjs';
 
 const PAGE = readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8');
 const sourceOf = (path) => readFileSync(new URL(`../../src/${path}`, import.meta.url), 'utf8');
@@ -28,7 +30,12 @@ function requestsOf({ command }) {
 test('its lines work as they are written', async (t) => {
     const cwd = mkdtempSync(join(tmpdir(), 'arbe-e2e-'));
     t.after(() => rmSync(cwd, { recursive: true }));
-    const server = await serveFor(t);
+    const peer = await startPeer();
+    t.after(() => peer.stop());
+    const run = { latestRunId: 'r-1', latestRunRequestedAt: '2026-11-05T00:01:00.000Z', status: 'running' };
+    peer.list(threadShell('t-1', { title: 'One' }), threadShell('t-2', { title: 'Two', ...run }));
+    const server = await serveFor(t, ['--t3', `mac=${peer.base}`], { env: { HOME: '/nonexistent' } });
+    await eventually('the board', async () => (await server.owner.get('/api/board')).hosts[0].state === 'live');
     const known = { ARBE: server.base, KEY: server.owner.key };
     const steps = stepsOf(PAGE);
     assert.ok(
@@ -36,7 +43,7 @@ test('its lines work as they are written', async (t) => {
         'each line is shown with its answer',
     );
     for (const step of steps) {
-        if (step.command.includes('live=sse')) {
+        if (/live=sse|board\/stream/.test(step.command)) {
             const follower = follow(step, { known, cwd });
             t.after(() => endGroup(follower.child));
             await follower.caught;

@@ -15,7 +15,7 @@ const CODES = {
 // A house with an owner, a member, a bot that the member made, and somebody who has nothing to do with it. The member
 // also comes by a page's session; foreignPage is a page of another origin with that session's cookie.
 async function makeWorld(t) {
-    const server = await serveFor(t);
+    const server = await serveFor(t, ['--sse-lifetime', '20ms']); // the board's stream ends, too
     const { owner, house } = server;
     const elsewhere = await owner.createHouse('Elsewhere');
     const member = await owner.invite(house.id, 'Member');
@@ -198,6 +198,8 @@ const TABLE = [
         fixed,
         [401, 401, 401, 401, 201, 401, 401, 401],
     ],
+    ['GET', () => '/api/board', undefined, fixed, anyAgent(200)],
+    ['GET', () => '/api/board/stream', undefined, fixed, anyAgent(200)],
     ['DELETE', () => '/api/session', undefined, fixed, everybody(204)], // last, since it ends the page's
 ];
 

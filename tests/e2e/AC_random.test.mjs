@@ -218,7 +218,7 @@ class Maker {
 }
 
 async function makeWorld(t) {
-    const server = await serveFor(t, ['--durability', 'memory', '--log-level', 'warn']);
+    const server = await serveFor(t, ['--durability', 'memory', '--log-level', 'warn', '--sse-lifetime', '50ms']);
     const { owner, house } = server;
     const member = await owner.invite(house.id, 'Member');
     const bot = await owner.createAgent('Bot');

@@ -208,9 +208,11 @@ static inline void app_rig_configure(struct app_rig *rig)
         .thread_count = rig->thread_count,
     };
 
+    struct errmsg msg = {{0}};
+
     rig->logger = (struct logger){.fd = rig->log_fd > 0 ? rig->log_fd : STDERR_FILENO,
                                   .level = LOGGER_ERROR};
-    assert_int_equal(app_create(&config, &rig->app), 0);
+    assert_int_equal(app_create(&config, &rig->app, &msg), 0);
     rig->mount = *app_mount(rig->app);
     rig->mount.stop = app_rig_stopped;
     rig->config = (struct serve_config){

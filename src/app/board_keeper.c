@@ -1,0 +1,489 @@
+/* The thread sleeps until the watch or somebody of this process wants something, and takes a step.
+ * Readers are woken once after each step, however much changed in it.
+ *
+ * When memory runs out in the middle of a change, the state has not changed, and is `behind` the
+ * watch's board: from then on all rows are listed anew, each second, until that succeeds. */
+#include "app/board_keeper.h"
+
+#include "base/json.h"
+#include "base/limits.h"
+#include "client/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define AGAIN_MS       1000      /* a listing that found no memory is made again */
+#define TOLD_MS        10000u    /* lines of the log on one host come no closer */
+#define HOST_BYTES_MAX (4 * KIB) /* of a host's JSON */
+
+/* What the log was told of a host. */
+struct told {
+    enum t3_reader_state state; /* CONNECTING: nothing yet */
+    enum t3_rpc_code code;
+    uint64_t next_ms; /* no line before */
+};
+
+struct board_keeper {
+    struct board_keeper_config config;
+    struct t3_watch *watch; /* the thread's, once there is one */
+    uint64_t epoch;
+    int wake_fd;
+    atomic_bool stopping;
+    atomic_bool retrying;
+    bool started;
+    pthread_t thread;
+
+    /* the thread's */
+    bool behind;
+    uint64_t seen; /* number of the last change that readers were woken for */
+    size_t host_count;
+    struct told *told; /* of each host */
+    bool *full;        /* likewise, as the state has it */
+
+    /* under the lock */
+    pthread_mutex_t mutex;
+    struct board_state *state;
+    struct list waiting; /* of board_reader.link */
+    enum t3_reader_state *states;
+};
+
+const struct board_state *board_keeper_lock(struct board_keeper *k)
+{
+    (void)pthread_mutex_lock(&k->mutex);
+    return k->state;
+}
+
+void board_keeper_unlock(struct board_keeper *k)
+{
+    (void)pthread_mutex_unlock(&k->mutex);
+}
+
+/* ---------------------------------------------------------------------------------- the changes */
+
+static void on_row(void *context, const struct t3_board_row *row, int gone)
+{
+    struct board_keeper *k = context;
+    int code = 0;
+
+    (void)board_keeper_lock(k);
+    if (gone) {
+        board_state_remove(k->state, row);
+    } else {
+        code = board_state_put(k->state, row);
+    }
+    board_keeper_unlock(k);
+    k->behind = k->behind || code != 0;
+}
+
+/* What callers of the API are told. The particulars, which may tell of the inside of this server's
+ * network, are for the operator's log. */
+static const char *reason_of(enum t3_rpc_code code)
+{
+    switch (code) {
+    case T3_RPC_ERROR_AUTH:
+        return "the host does not take this server's token, or there is none";
+    case T3_RPC_ERROR_SCOPE:
+        return "this server's token may not read the host's threads";
+    case T3_RPC_ERROR_VERSION:
+    case T3_RPC_ERROR_METHOD:
+        return "the host runs a version of T3 Code that cannot be watched";
+    case T3_RPC_ERROR_TLS:
+        return "the host's certificate is not good";
+    case T3_RPC_ERROR_TIMEOUT:
+        return "the host does not answer";
+    case T3_RPC_ERROR_NETWORK:
+    case T3_RPC_ERROR_CLOSED:
+        return "there is no connection to the host";
+    default:
+        return "the host does not answer as it should";
+    }
+}
+
+static bool has_error(const struct t3_watch_host *host)
+{
+    return (host->state == T3_READER_LOST || host->state == T3_READER_REFUSED) &&
+           host->error.code != T3_RPC_OK;
+}
+
+static void format_host(struct buf *out, const struct t3_watch_host *host)
+{
+    buf_append(out, SLICE("{\"host\":"));
+    json_append_string(out, slice_of(host->label));
+    buf_append_format(out,
+                      ",\"state\":\"%s\",\"full\":%s,\"error\":", t3_reader_state_name(host->state),
+                      host->full ? "true" : "false");
+    if (has_error(host)) {
+        buf_append_format(out, "{\"code\":\"%s\",\"message\":", t3_rpc_code_name(host->error.code));
+        json_append_string(out, slice_of(reason_of(host->error.code)));
+        buf_append(out, SLICE("}}"));
+    } else {
+        buf_append(out, SLICE("null}"));
+    }
+}
+
+static int put_host(struct board_keeper *k, size_t i)
+{
+    const struct t3_watch_host *host = t3_watch_host_at(k->watch, i);
+    char memory[HOST_BYTES_MAX];
+    struct buf json;
+
+    buf_init_fixed(&json, memory, sizeof(memory));
+    format_host(&json, host);
+    (void)board_keeper_lock(k);
+    int code = board_state_put_host(k->state, i, slice_of(host->label), buf_slice(&json));
+
+    k->states[i] = host->state;
+    board_keeper_unlock(k);
+    k->full[i] = host->full;
+    return code;
+}
+
+static void on_host(void *context, const struct t3_watch_host *host)
+{
+    struct board_keeper *k = context;
+
+    for (size_t i = 0; i < k->host_count; i++) {
+        if (t3_watch_host_at(k->watch, i) == host && put_host(k, i) != 0) {
+            k->behind = true;
+        }
+    }
+}
+
+/* That a host has more threads than there is room for is no state of its connection. */
+static void look_for_full(struct board_keeper *k)
+{
+    for (size_t i = 0; i < k->host_count; i++) {
+        if (t3_watch_host_at(k->watch, i)->full != k->full[i] && put_host(k, i) != 0) {
+            k->behind = true;
+        }
+    }
+}
+
+static int list_row(void *context, const struct t3_board_row *row)
+{
+    struct board_keeper *k = context;
+
+    (void)board_keeper_lock(k);
+    int code = board_state_put(k->state, row);
+
+    board_keeper_unlock(k);
+    return code;
+}
+
+/* Makes the state what the watch knows. */
+static void catch_up(struct board_keeper *k)
+{
+    int code = 0;
+
+    (void)board_keeper_lock(k);
+    board_state_begin_listing(k->state);
+    board_keeper_unlock(k);
+    for (size_t i = 0; code == 0 && i < k->host_count; i++) {
+        code = put_host(k, i);
+    }
+    code = code == 0 ? t3_board_each(t3_watch_board(k->watch), list_row, k) : code;
+    if (code == 0) {
+        (void)board_keeper_lock(k);
+        board_state_end_listing(k->state);
+        board_keeper_unlock(k);
+        k->behind = false;
+    }
+}
+
+/* ---------------------------------------------------------------------------------- who is told */
+
+/* Whether the log has something to say of a host, and has not said it. */
+static bool is_news(const struct told *told, const struct t3_watch_host *host)
+{
+    switch (host->state) {
+    case T3_READER_LIVE:
+        return told->state != T3_READER_LIVE;
+    case T3_READER_LOST:
+    case T3_READER_REFUSED:
+        return told->state != host->state || told->code != host->error.code;
+    case T3_READER_CONNECTING:
+    case T3_READER_CATCHING_UP:
+        break;
+    }
+    return false;
+}
+
+static void tell(const struct board_keeper *k, const struct t3_watch_host *host)
+{
+    if (host->state == T3_READER_LIVE) {
+        logger_line(k->config.logger, LOGGER_INFO, "T3 host \"%s\" is live", host->label);
+    } else {
+        logger_line(k->config.logger, LOGGER_WARN, "T3 host \"%s\" %s: %s", host->label,
+                    host->state == T3_READER_LOST
+                        ? "is lost, and tried again"
+                        : "refused, and is not tried again before SIGHUP or a restart",
+                    host->error.message);
+    }
+}
+
+/* Tells the operator how the hosts stand; a host that comes and goes, at most so often. Returns
+ * after how many milliseconds there is more to tell; -1: nothing. */
+static int tell_all(struct board_keeper *k)
+{
+    uint64_t now = client_now_ms();
+    int sleep_ms = -1;
+
+    for (size_t i = 0; i < k->host_count; i++) {
+        const struct t3_watch_host *host = t3_watch_host_at(k->watch, i);
+        struct told *told = &k->told[i];
+
+        if (!is_news(told, host)) {
+            continue;
+        }
+        if (now >= told->next_ms) {
+            tell(k, host);
+            *told = (struct told){host->state, host->error.code, now + TOLD_MS};
+        } else if (sleep_ms < 0 || told->next_ms - now < (uint64_t)sleep_ms) {
+            sleep_ms = (int)(told->next_ms - now);
+        }
+    }
+    return sleep_ms;
+}
+
+/* Wakes who waits, if anything changed. */
+static void wake_readers(struct board_keeper *k)
+{
+    (void)board_keeper_lock(k);
+    if (board_state_number(k->state) != k->seen) {
+        k->seen = board_state_number(k->state);
+        LIST_FOR_EACH(node, &k->waiting)
+        {
+            struct board_reader *r = container_of(node, struct board_reader, link);
+
+            list_remove(node);
+            if (!r->posted) {
+                r->posted = true;
+                loop_post(r->loop, &r->task);
+            }
+        }
+    }
+    board_keeper_unlock(k);
+}
+
+void board_reader_init(struct board_reader *r)
+{
+    list_init(&r->link);
+    list_init(&r->task.link);
+    r->posted = false;
+}
+
+void board_keeper_wait(struct board_keeper *k, struct board_reader *r)
+{
+    if (list_empty(&r->link)) {
+        list_append(&k->waiting, &r->link);
+    }
+}
+
+void board_keeper_woken(struct board_keeper *k, struct board_reader *r)
+{
+    (void)board_keeper_lock(k);
+    r->posted = false;
+    board_keeper_unlock(k);
+}
+
+void board_keeper_leave(struct board_keeper *k, struct board_reader *r)
+{
+    (void)board_keeper_lock(k);
+    list_remove(&r->link);
+    board_keeper_unlock(k);
+    /* From here on nothing is posted. */
+    loop_unpost(r->loop, &r->task);
+}
+
+/* ----------------------------------------------------------------------------------- the thread */
+
+/* Sleeps for at most `timeout_ms`; -1: until there is something to do. */
+static void sleep_for_work(struct board_keeper *k, int timeout_ms)
+{
+    struct pollfd fds[] = {{.fd = t3_watch_fd(k->watch), .events = POLLIN},
+                           {.fd = k->wake_fd, .events = POLLIN}};
+    uint64_t count;
+
+    (void)poll(fds, ARRAY_COUNT(fds), timeout_ms); /* woken for nothing, it looks once more */
+    if ((fds[1].revents & POLLIN) != 0) {
+        (void)!read(k->wake_fd, &count, sizeof(count)); /* only that it was written to matters */
+    }
+}
+
+static void *run(void *context)
+{
+    struct board_keeper *k = context;
+
+    while (!atomic_load(&k->stopping)) {
+        if (atomic_exchange(&k->retrying, false)) {
+            t3_watch_retry(k->watch, NULL);
+        }
+        t3_watch_step(k->watch, 0);
+        look_for_full(k);
+        if (k->behind) {
+            catch_up(k);
+        }
+        wake_readers(k);
+        int sleep_ms = tell_all(k);
+
+        if (k->behind && (sleep_ms < 0 || sleep_ms > AGAIN_MS)) {
+            sleep_ms = AGAIN_MS;
+        }
+        sleep_for_work(k, sleep_ms);
+    }
+    /* Here, where the connections were made; they are waited for, their hosts are not. */
+    t3_watch_destroy(k->watch);
+    k->watch = NULL;
+    return NULL;
+}
+
+static void wake(struct board_keeper *k)
+{
+    const uint64_t one = 1;
+
+    (void)!write(k->wake_fd, &one, sizeof(one)); /* fails only when it is awake already */
+}
+
+/* -------------------------------------------------------------------------------- begin and end */
+
+static int open_parts(struct board_keeper *k, struct errmsg *msg)
+{
+    const struct t3_watch_options options = {.row = on_row, .host = on_host, .context = k};
+    struct t3_watch_options filled = options;
+    uint64_t random[2];
+
+    t3_board_options_init(&filled.board);
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+        return err_set(msg, ERR_IO, "there are no random numbers");
+    }
+    k->epoch = random[0];
+    k->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (k->wake_fd < 0) {
+        int code = err_from_errno(errno);
+
+        return err_set(msg, code, "cannot make an eventfd: %s", err_text(code));
+    }
+    int code = board_state_create(k->config.tombs_max > 0 ? k->config.tombs_max : BOARD_TOMBS_MAX,
+                                  random[1], &k->state);
+
+    if (code != 0) {
+        return err_set(msg, code, "%s", err_text(code));
+    }
+    return t3_watch_create(&filled, &k->watch, msg);
+}
+
+int board_keeper_create(const struct board_keeper_config *config, struct board_keeper **ret_keeper,
+                        struct errmsg *msg)
+{
+    struct board_keeper *k = calloc(1, sizeof(*k));
+
+    if (k == NULL) {
+        return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    }
+    k->config = *config;
+    k->wake_fd = -1;
+    list_init(&k->waiting);
+    (void)pthread_mutex_init(&k->mutex, NULL); /* does not fail on Linux */
+    int code = open_parts(k, msg);
+
+    if (code != 0) {
+        board_keeper_destroy(k);
+        return code;
+    }
+    *ret_keeper = k;
+    return 0;
+}
+
+struct t3_watch *board_keeper_watch(struct board_keeper *k)
+{
+    return k->watch;
+}
+
+static int add_hosts(struct board_keeper *k)
+{
+    size_t count = t3_watch_host_count(k->watch);
+    int code = 0;
+
+    k->told = calloc(count, sizeof(*k->told));
+    k->full = calloc(count, sizeof(*k->full));
+    k->states = calloc(count, sizeof(*k->states));
+    if (k->told == NULL || k->full == NULL || k->states == NULL) {
+        return ERR_NOMEM;
+    }
+    for (size_t i = 0; code == 0 && i < count; i++) {
+        code = put_host(k, i);
+        k->host_count = code == 0 ? i + 1 : k->host_count;
+    }
+    return code;
+}
+
+int board_keeper_start(struct board_keeper *k, struct errmsg *msg)
+{
+    if (t3_watch_host_count(k->watch) == 0) {
+        return 0;
+    }
+    int code = add_hosts(k);
+
+    if (code == 0 && pthread_create(&k->thread, NULL, run, k) != 0) {
+        code = ERR_AGAIN;
+    }
+    k->started = code == 0;
+    return code == 0 ? 0
+                     : err_set(msg, code, "cannot start the thread that watches T3 hosts: %s",
+                               err_text(code));
+}
+
+void board_keeper_retry(struct board_keeper *k)
+{
+    atomic_store(&k->retrying, true);
+    wake(k);
+}
+
+void board_keeper_stop(struct board_keeper *k)
+{
+    atomic_store(&k->stopping, true);
+    wake(k);
+}
+
+void board_keeper_destroy(struct board_keeper *k)
+{
+    if (k == NULL) {
+        return;
+    }
+    if (k->started) {
+        board_keeper_stop(k);
+        (void)pthread_join(k->thread, NULL); /* the thread is ours */
+    }
+    t3_watch_destroy(k->watch);
+    board_state_destroy(k->state);
+    if (k->wake_fd >= 0) {
+        (void)close(k->wake_fd); /* nothing is in it */
+    }
+    free(k->told);
+    free(k->full);
+    free(k->states);
+    (void)pthread_mutex_destroy(&k->mutex); /* nobody holds it */
+    free(k);
+}
+
+uint64_t board_keeper_epoch(const struct board_keeper *k)
+{
+    return k->epoch;
+}
+
+void board_keeper_get_stats(struct board_keeper *k, struct board_stats *ret_stats)
+{
+    *ret_stats = (struct board_stats){.rows = 0};
+    (void)board_keeper_lock(k);
+    ret_stats->rows = board_state_count(k->state);
+    for (size_t i = 0; i < board_state_host_count(k->state); i++) {
+        ret_stats->hosts[k->states[i]]++;
+    }
+    board_keeper_unlock(k);
+}
