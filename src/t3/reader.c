@@ -467,11 +467,10 @@ static int give_chunk(struct t3_reader *r, const struct t3_rpc_event *event,
         .kind = T3_READER_EVENT_CHUNK,
         .state = r->state,
         .id = s->id,
-        .fresh = !s->given,
+        .fresh = !s->live, /* none comes before the last is acknowledged */
         .json = event->json,
         .len = event->len,
     };
-    s->given = true;
     s->unacked = true;
     return 1;
 }

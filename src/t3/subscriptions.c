@@ -80,7 +80,6 @@ void t3_subscriptions_restart(struct t3_subscriptions *subscriptions)
         struct t3_subscription *s = t3_subscription_of(node);
 
         s->request = 0;
-        s->given = false;
         s->unacked = false;
         s->live = false;
     }

@@ -15,7 +15,6 @@ struct t3_subscription {
     struct list in_all;  /* of t3_subscriptions.all */
     uint64_t id;         /* the reader's; never used again */
     uint64_t request;    /* the connection's; 0: not asked for on it */
-    bool given;          /* its first chunk on this connection was */
     bool unacked;        /* the chunk that was given last waits to be acknowledged */
     bool live;           /* its first chunk on this connection was acknowledged */
     const char *payload; /* a JSON object; behind the method */

@@ -570,7 +570,7 @@ static void test_tokens(void **state)
     t3_reader_options_init(&options);
     options.token = give_token;
     options.context = &tokens;
-    options.rpc.token = "not asked for";
+    options.rpc.token = "not\nasked for";
     r = new_reader(&options);
     assert_int_equal(tokens.calls, 0);
     assert_told(r, "connecting");
