@@ -18,7 +18,7 @@ extern "C" {
 enum t3_reader_state {
     T3_READER_CONNECTING,  /* the first connection, or the next one, is being made */
     T3_READER_CATCHING_UP, /* it stands; not every subscription has had its first chunk */
-    T3_READER_LIVE,        /* every subscription's first chunk was acknowledged */
+    T3_READER_LIVE,        /* every subscription's first chunk was acknowledged; also of none */
     T3_READER_LOST,        /* it broke; the next one is made after a pause */
     T3_READER_REFUSED, /* AUTH, VERSION, SCOPE, METHOD or t3_reader_refuse: until t3_reader_retry */
 };
@@ -36,7 +36,7 @@ struct t3_reader_options {
     int (*token)(void *context, char token[T3_READER_TOKEN_BYTES],
                  char message[T3_RPC_MESSAGE_BYTES]);
     void *context;
-    int initial_delay_ms; /* the pause after a break; longer each time, until one stands again */
+    int initial_delay_ms; /* the pause after a break; longer each time, until LIVE again */
     int max_delay_ms;
     double multiplier; /* 1 or more */
 };

@@ -51,7 +51,7 @@ int t3_watch_add(struct t3_watch *watch, const char *label, const char *url,
 int t3_watch_fd(const struct t3_watch *watch);
 
 /* Does what is due: at most a bounded number of events of each host, so that none starves the
- * others. Waits for at most `timeout_ms`, as t3_reader_next. */
+ * others. Waits for at most `timeout_ms`, as t3_reader_next, or until a signal comes. */
 void t3_watch_step(struct t3_watch *watch, int timeout_ms);
 
 /* Connects at once: a host by its label, NULL: all that have no connection. */

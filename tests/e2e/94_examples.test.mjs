@@ -91,9 +91,9 @@ describe('the library, installed', { timeout: 300_000 }, () => {
     });
 
     test('the manual names every function of the headers and every error', () => {
-        const page = ['libarbe.3', 'libarbe-scoped.3', 'libarbe-board.3'].map((name) => readFileSync(join(ROOT, 'docs/man', name), 'utf8')).join('');
+        const page = ['libarbe.3', 'libarbe-scoped.3', 'libarbe-board.3', 'libarbe-t3.3'].map((name) => readFileSync(join(ROOT, 'docs/man', name), 'utf8')).join('');
         const text = readdirSync(join(prefix, 'include/arbe')).map((name) => readFileSync(join(prefix, 'include/arbe', name), 'utf8')).join('');
-        for (const [name] of text.matchAll(/(?:STREAM|T3_BOARD)_ERROR_[A-Z]+\b(?=,)/g)) {
+        for (const [name] of text.matchAll(/(?:STREAM|T3_BOARD|T3_RPC)_ERROR_[A-Z]+\b(?=,)/g)) {
             assert.ok(page.includes(name), name);
         }
         for (const [name] of page.matchAll(/\b(?:stream|scoped|t3)_[a-z_]+(?= ?\(\))/g)) {
