@@ -281,11 +281,28 @@ static int reject(struct rpc_socket *s, enum lws_close_status status, enum t3_rp
     return -1;
 }
 
+/* What the server is told of what it sent. */
+static enum lws_close_status close_status(int code)
+{
+    switch (code) {
+    case T3_RPC_ERROR_LIMIT:
+        return LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE;
+    case T3_RPC_ERROR_PROTOCOL:
+        return LWS_CLOSE_STATUS_PROTOCOL_ERR;
+    case T3_RPC_ERROR_DEFECT:
+        return LWS_CLOSE_STATUS_NORMAL;
+    default:
+        return LWS_CLOSE_STATUS_UNEXPECTED_CONDITION;
+    }
+}
+
 static int hand_out(struct rpc_socket *s)
 {
-    if (s->user.message(s->user.context, &s->message) != T3_RPC_OK) {
+    int code = s->user.message(s->user.context, &s->message);
+
+    if (code != T3_RPC_OK) {
         s->told = true;
-        return reject(s, LWS_CLOSE_STATUS_PROTOCOL_ERR, T3_RPC_ERROR_PROTOCOL, "");
+        return reject(s, close_status(code), (enum t3_rpc_code)code, "");
     }
     if (s->message.cap > KEPT_BYTES) {
         buf_finish(&s->message);
