@@ -481,6 +481,126 @@ static void test_faults(void **state)
     (void)close(lowest);
 }
 
+#define RANDOM_ROUNDS  200
+#define RANDOM_STEPS   80
+#define RANDOM_THREADS 5
+
+/* A server at random, and what its threads are. */
+struct server {
+    uint64_t seed;
+    int titles[RANDOM_THREADS]; /* 0: there is no such thread */
+    int changes;
+};
+
+static unsigned roll(struct server *s, unsigned sides)
+{
+    s->seed = s->seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (unsigned)(s->seed >> 33) % sides;
+}
+
+/* Changes a thread, and says so if somebody listens. */
+static void change_thread(struct server *s, bool listening)
+{
+    unsigned i = roll(s, RANDOM_THREADS);
+    char text[256];
+
+    s->titles[i] = roll(s, 3) == 0 ? 0 : ++s->changes;
+    if (!listening) {
+        return;
+    }
+    if (s->titles[i] == 0) {
+        (void)snprintf(text, sizeof(text),
+                       "[{'kind':'thread.removed','threadId':'t%u','location':'active'}]", i);
+    } else {
+        (void)snprintf(text, sizeof(text),
+                       "[{'kind':'thread.updated','sequence':1,'location':'active','thread':"
+                       "{'id':'t%u','title':'%d','status':'idle'}}]",
+                       i, s->titles[i]);
+    }
+    send(text);
+}
+
+static void send_snapshot(const struct server *s)
+{
+    struct buf text;
+    const char *comma = "";
+
+    buf_init(&text, 1u << 16);
+    buf_append(&text, SLICE("[{'kind':'snapshot','snapshot':{'schemaVersion':2,'projects':[],"
+                            "'threads':["));
+    for (int i = 0; i < RANDOM_THREADS; i++) {
+        if (s->titles[i] != 0) {
+            buf_append_format(&text, "%s{'id':'t%d','title':'%d','status':'idle'}", comma, i,
+                              s->titles[i]);
+            comma = ",";
+        }
+    }
+    buf_append(&text, SLICE("],'archivedThreads':[]}}]"));
+    buf_append_char(&text, '\0');
+    send(text.ptr);
+    buf_finish(&text);
+}
+
+static void work_off(struct t3_watch *w)
+{
+    while (watch_is_ready(w)) {
+        t3_watch_step(w, 0);
+    }
+}
+
+/* Breaks the connection that there is, or lets the next one come about. */
+static void break_or_connect(struct server *s, struct t3_watch *w, bool *listening)
+{
+    if (*listening) {
+        fake_closed(T3_RPC_ERROR_NETWORK);
+        *listening = false;
+    } else {
+        work_off(w);
+        if (fake == NULL) {
+            sleep_out(w);
+            work_off(w);
+        }
+        fake_open();
+        send_snapshot(s);
+        *listening = true;
+    }
+}
+
+/* Whatever a server does while it is heard and while it is not: in the end its rows are shown. */
+static void test_at_random(void **state)
+{
+    (void)state;
+    for (uint64_t round = 0; round < RANDOM_ROUNDS; round++) {
+        struct server s = {.seed = round};
+        struct t3_watch *w = new_watch();
+        bool listening = false;
+        struct buf want;
+
+        add(w, "mac", MAC);
+        for (int i = 0; i < RANDOM_STEPS || !listening; i++) {
+            if (roll(&s, 8) == 0) {
+                break_or_connect(&s, w, &listening);
+            } else if (roll(&s, 4) == 0) {
+                t3_watch_step(w, 0);
+            } else {
+                change_thread(&s, listening);
+            }
+            fake = fakes[0];
+        }
+        work_off(w);
+        buf_init(&want, 1u << 16);
+        for (int i = 0; i < RANDOM_THREADS; i++) {
+            if (s.titles[i] != 0) {
+                buf_append_format(&want, "t%d|%d|idle|~|~\n", i, s.titles[i]);
+            }
+        }
+        buf_append_char(&want, '\0');
+        assert_rows(t3_watch_board(w), want.ptr);
+        buf_finish(&want);
+        finish(w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -496,6 +616,7 @@ int main(void)
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_hosts_max),
         cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_at_random),
     };
 
     return UNIT_RUN(tests);
