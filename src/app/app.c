@@ -154,6 +154,7 @@ static void close_all(struct app *app)
 {
     struct errmsg msg = {{0}};
 
+    board_keeper_end(app->board);
     sweeper_stop(app->sweeper);
     /* Wakes may still owe the outbox something, which in turn needs the pool for what it posts. */
     wakings_destroy(app->wakings);

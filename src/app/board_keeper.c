@@ -451,15 +451,21 @@ void board_keeper_stop(struct board_keeper *k)
     wake(k);
 }
 
+void board_keeper_end(struct board_keeper *k)
+{
+    if (k->started) {
+        board_keeper_stop(k);
+        (void)pthread_join(k->thread, NULL); /* the thread is ours */
+        k->started = false;
+    }
+}
+
 void board_keeper_destroy(struct board_keeper *k)
 {
     if (k == NULL) {
         return;
     }
-    if (k->started) {
-        board_keeper_stop(k);
-        (void)pthread_join(k->thread, NULL); /* the thread is ours */
-    }
+    board_keeper_end(k);
     t3_watch_destroy(k->watch);
     board_state_destroy(k->state);
     if (k->wake_fd >= 0) {

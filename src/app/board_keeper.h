@@ -3,8 +3,8 @@
  * that is held for some instructions only, never while anything is waited for. Without hosts there
  * is no thread, and the board stays empty.
  *
- * Life: created; hosts are added to its watch; started; stopped, after which nothing changes any
- * more; destroyed once no reader is left. */
+ * Life: created; hosts are added to its watch; started; ended, after which nothing changes any
+ * more; destroyed. */
 #ifndef ARBE_APP_BOARD_KEEPER_H
 #define ARBE_APP_BOARD_KEEPER_H
 
@@ -39,7 +39,10 @@ void board_keeper_retry(struct board_keeper *k);
 /* The server is to end: the thread is told to. Any thread; does not wait. */
 void board_keeper_stop(struct board_keeper *k);
 
-/* Waits for the thread, which waits for no host. Accepts NULL. */
+/* The same, and waits for the thread, which waits for no host. */
+void board_keeper_end(struct board_keeper *k);
+
+/* No reader is left. Accepts NULL. */
 void board_keeper_destroy(struct board_keeper *k);
 
 /* What /metrics tells. */

@@ -403,6 +403,27 @@ describe('live readers', { timeout: 300_000 }, () => {
         good.close();
     });
 
+    test('one that misses more than is remembered begins anew in the middle', async (t) => {
+        const names = Array.from({ length: 4500 }, (_, i) => `t-${i}`);
+        const title = 'x'.repeat(4000);
+        const { peer, owner } = await world(t, [threadShell('stays'), ...names.map((id) => threadShell(id, { title }))]);
+        const good = await isLive(owner);
+        const slow = await BoardReader.open(owner);
+        slow.raw.socket.pause(); // 18 MB are more than sockets hold
+        for (let at = 0; at < names.length; at += 1500) {
+            peer.push(...names.slice(at, at + 1500).map((id) => threadRemoved(id)));
+            await good.until('fewer rows', () => good.rows.size === names.length + 1 - at - 1500);
+        }
+        assert.equal(good.count('reset'), 1);
+        slow.raw.socket.resume();
+        await slow.current();
+        assert.deepEqual(slow.told.filter(({ event }) => event !== 'row').map(({ event }) => event), ['reset', 'reset', 'host', 'current']);
+        assert.ok(slow.count('row') > 1 && slow.count('row') < names.length);
+        assert.deepEqual(slow.rows, good.rows);
+        slow.close();
+        good.close();
+    });
+
     test('whatever happens, who reads and comes back has the board', async (t) => {
         const random = randomFrom(20261201);
         const peers = { mac: await peerFor(t), box: await peerFor(t) };
@@ -478,6 +499,18 @@ describe('the operator', { timeout: 300_000 }, () => {
         (await isLive(server.owner, 'box')).close();
         const { stdout } = await run(['serve', '--print-config'], { env: { ARBE_T3: 'mac=http://127.0.0.1:1 box=http://127.0.0.1:2' } });
         assert.match(stdout, /^t3 = mac=http:\/\/127\.0\.0\.1:1 box=http:\/\/127\.0\.0\.1:2$/m);
+    });
+
+    test('a token in the environment is that of the one host', async (t) => {
+        const peer = await peerFor(t);
+        peer.list(threadShell('t-1'));
+        const env = { HOME: '/nonexistent', ARBE_T3_TOKEN: TOKEN };
+        const server = await boardServer(t, {}, ['--t3', `mac=${peer.base}`], { env });
+        (await isLive(server.owner)).close();
+        const two = await run(['serve', '--data', `${server.dir}.none`, '--t3', 'a=http://127.0.0.1:1', '--t3', 'b=http://127.0.0.1:2'], { env });
+        assert.equal(two.code, 2);
+        assert.match(two.stderr, /ARBE_T3_TOKEN is for one host/);
+        assert.ok(!two.stderr.includes(TOKEN) && !server.log.includes(TOKEN));
     });
 
     test('sees rows and hosts in /metrics', async (t) => {
