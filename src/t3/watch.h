@@ -26,7 +26,7 @@ struct t3_watch_host {
 
 struct t3_watch_options {
     struct t3_board_options board;
-    t3_board_change_fn row; /* a row changed or went; not NULL */
+    t3_board_change_fn row; /* a row changed or went; not NULL. It must not change the watch */
     /* The state of a host changed, or its error did; not NULL. */
     void (*host)(void *context, const struct t3_watch_host *host);
     void *context;
@@ -41,9 +41,9 @@ int t3_watch_create(const struct t3_watch_options *options, struct t3_watch **re
 /* Ends all connections and frees; nothing is told. Accepts NULL. */
 void t3_watch_destroy(struct t3_watch *watch);
 
-/* Adds a host, before the first step. `options->token` and its context say its token. ERR_INVALID
- * for a label that is empty, too long or taken, or a URL that is none; ERR_NOMEM, ERR_IO; with a
- * sentence. */
+/* Adds a host, before the first step. `options` (NULL: the defaults) are copied but for `context`,
+ * which with `token` says its token. ERR_INVALID for a label that is empty, too long or taken, a
+ * URL that is none, or more than T3_HOSTS_MAX hosts; ERR_NOMEM, ERR_IO; with a sentence. */
 int t3_watch_add(struct t3_watch *watch, const char *label, const char *url,
                  const struct t3_reader_options *options, struct errmsg *msg) MUST_USE;
 
