@@ -14,7 +14,8 @@
  *
  * subscribe METHOD [PAYLOAD]  ack ID  {"did":"subscribe","id":1}, or with "code"
  * of rpc: call METHOD [PAYLOAD]  interrupt ID  close  storm THREADS TIMES (each calls and
- * interrupts)  churn N (so many connections of their own)
+ * interrupts; 0 times: until the connection has ended)  churn N (so many connections of their own)  pause, resume (with form=poll: no events
+ * are taken meanwhile; then {"did":"resume","hwm_kib":N}, the most memory so far)
  * of a reader: unsubscribe ID  refuse MESSAGE  retry
  *
  * The end of stdin frees whatever stands; the last line is {"end":true} with what is left of
@@ -44,6 +45,7 @@ static char **options;
 static const char *url;
 static struct t3_rpc *rpc;
 static struct t3_reader *reader;
+static bool paused;
 
 static const char *option(const char *name, const char *otherwise)
 {
@@ -233,12 +235,15 @@ static void *run_storm(void *arg)
 {
     struct storm *s = arg;
 
-    for (int i = 0; i < s->times; i++) {
+    for (int i = 0; s->times == 0 || i < s->times; i++) {
         struct t3_rpc_error error;
         uint64_t id = 0;
         int rc = i % 2 == 0 ? t3_rpc_call(rpc, PROJECTION, "{\"threadId\":\"t-1\"}", &id, &error)
                             : t3_rpc_subscribe(rpc, SHELL, NULL, &id, &error);
 
+        if (rc == T3_RPC_ERROR_CLOSED && s->times == 0) {
+            return NULL;
+        }
         if (rc != T3_RPC_OK) {
             s->refused++;
             (void)sched_yield();
@@ -313,6 +318,32 @@ static void churn(const char *rest)
     end();
 }
 
+/* Resident memory at its highest, in KiB. */
+static long high_water(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    long kib = -1;
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, "VmHWM:", 6) == 0) {
+            kib = strtol(line + 6, NULL, 10);
+        }
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return kib;
+}
+
+static void set_paused(const char *verb)
+{
+    paused = strcmp(verb, "pause") == 0;
+    begin("did", verb);
+    printf(",\"hwm_kib\":%ld", high_water());
+    end();
+}
+
 static void command_rpc(const char *verb, char *rest)
 {
     struct t3_rpc_error error = {0};
@@ -340,6 +371,8 @@ static void command_rpc(const char *verb, char *rest)
         storm(rest);
     } else if (strcmp(verb, "churn") == 0) {
         churn(rest);
+    } else if (strcmp(verb, "pause") == 0 || strcmp(verb, "resume") == 0) {
+        set_paused(verb);
     } else {
         abort();
     }
@@ -493,7 +526,7 @@ static void run_rpc_poll(void)
     bool some;
 
     for (;;) {
-        if (stdin_ready(t3_rpc_fd(rpc), &some) && !commands()) {
+        if (stdin_ready(paused ? -1 : t3_rpc_fd(rpc), &some) && !commands()) {
             return;
         }
         if (some && t3_rpc_next(rpc, 0, &event) == 1) {

@@ -8,6 +8,7 @@ import { T3Client } from './lib/t3_client.mjs';
 import { SANITIZER, rounds } from './lib/wait.mjs';
 
 const TOKEN = 'a-token-of-tests-0123456789';
+const PINGS = { ping: 50, missed: 20 }; // a second, since a test's own server may be kept waiting
 const open = [];
 
 async function peerWith(options = {}) {
@@ -394,7 +395,7 @@ describe('the end of a connection', { timeout }, () => {
         ['reads nothing more', (peer) => peer.connections[0].socket.pause()],
     ]) {
         test(`a server that ${how}`, async () => {
-            const { peer, client, connection } = await connected({ ping: 10, missed: 3, form: 'block' });
+            const { peer, client, connection } = await connected({ ...PINGS, form: 'block' });
             await peer.until('pings', () => peer.received('Ping').length >= 5);
             assert.ok(connection.open);
             stall(peer);
@@ -420,6 +421,16 @@ describe('the end of a connection', { timeout }, () => {
             await client.end();
             peer.drop(connection);
         }
+    });
+
+    test('cut off while several threads make requests', async () => {
+        const { peer, client } = await connected({ form: 'block' });
+        client.tell('storm', 8, 0);
+        await peer.until('some requests', () => peer.received('Request').length > 50);
+        peer.drop();
+        await client.until('the end', () => client.events.some(({ event }) => event === 'closed'));
+        assert.equal((await client.answer()).did, 'storm');
+        await client.end();
     });
 
     test('freed while chunks wait, a call runs and the server sends', async () => {
@@ -468,6 +479,21 @@ describe('what the server may not do', { timeout }, () => {
         });
     }
 
+    for (const [name, bytes] of [
+        ['a binary message', [0x82, 2, 0x7b, 0x7d]], ['text that is no UTF-8', [0x81, 4, 0x22, 0xc3, 0x28, 0x22]],
+        ['an extension that was not agreed on', [0xc1, 2, 0x7b, 0x7d]], ['a frame of an unknown kind', [0x83, 0]],
+        ['a ping that is too long', [0x89, 126, 0, 200, ...new Array(200).fill(0)]],
+        ['a message that goes on though none was begun', [0x80, 2, 0x7b, 0x7d]],
+        ['a length that there cannot be', [0x81, 127, ...new Array(8).fill(255), 0x7b, 0x7d]],
+    ]) {
+        test(`${name}`, async () => {
+            const { client, connection } = await connected();
+            connection.socket.write(Buffer.from(bytes));
+            assert.equal((await closed(client)).code, 'PROTOCOL');
+            await client.end();
+        });
+    }
+
     test('what it may add: unknown messages and members, and what was on its way', async () => {
         const { peer, client, connection } = await connected();
         peer.answers[SHELL] = () => {};
@@ -495,6 +521,31 @@ describe('what the server may not do', { timeout }, () => {
         connection.socket.write(Buffer.from([0x01, head.length, ...head, 0x89, 2, 104, 105, 0x80, tail.length, ...tail]));
         const { code, json } = await closed(client);
         assert.deepEqual([code, json], ['DEFECT', 'in pieces']);
+        await client.end();
+    });
+
+    test('a program that takes no events holds the server up, not its own memory', async () => {
+        const { peer, client } = await connected({ message: 1_000_000, show: 'len', ...PINGS });
+        const size = 500_000;
+        const count = 40;
+        peer.answers[THREAD] = (call) => call.offer({ text: 'x'.repeat(size) });
+        await client.do('pause');
+        for (let i = 0; i < count; i++) {
+            await client.begin('subscribe', THREAD, { threadId: `t-${i}` });
+        }
+        await peer.until('all calls', () => peer.calls.length === count);
+        const pings = peer.received('Ping').length; // their answers stand behind the chunks, and cannot be read
+        await peer.until('more pings', () => peer.received('Ping').length > pings + PINGS.missed + 2);
+        const { hwm_kib: kib } = await client.do('resume');
+        assert.ok(SANITIZER || kib < 30_000, `${kib} KiB`);
+        const ids = new Set();
+        for (let i = 0; i < count; i++) {
+            const { id, len } = await client.next('chunk');
+            assert.ok(len > size);
+            ids.add(id);
+        }
+        assert.equal(ids.size, count);
+        await client.next('done', await client.begin('call', PROJECTION, { threadId: 't-1' }));
         await client.end();
     });
 
@@ -596,6 +647,35 @@ describe('no connection', { timeout }, () => {
         assert.deepEqual([code, status], ['HTTP', 200]);
     });
 
+    test('answers that are no good upgrade', async () => {
+        const upgrade = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n';
+        for (const [answer, ...codes] of [
+            [`${upgrade}Sec-WebSocket-Accept: d3Jvbmc=\r\n\r\n`, 'PROTOCOL'], [`${upgrade}\r\n`, 'PROTOCOL'],
+            ['SSH-2.0-OpenSSH_9.2\r\n', 'PROTOCOL', 'NETWORK', 'HTTP'], [`${upgrade}X: ${'x'.repeat(1 << 20)}`, 'PROTOCOL', 'NETWORK'],
+            ['HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n', 'HTTP'],
+            ['HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n', 'AUTH'],
+        ]) {
+            const url = await listener((socket) => socket.once('data', () => socket.end(answer)));
+            const { code, message } = await refusedBy(url);
+            assert.ok(codes.includes(code), `${answer.slice(0, 60)}: ${code} ${message}`);
+        }
+    });
+
+    test('given up while a connection is made', async () => {
+        const silent = await listener(() => {});
+        for (const url of [silent, silent.replace('ws:', 'wss:'), silent.replace('127.0.0.1', 'localhost')]) {
+            const client = clientOf(url);
+            await client.made;
+            await client.end();
+            const other = clientOf(url);
+            await other.made;
+            other.tell('close');
+            assert.equal((await closed(other)).code, 'CLOSED');
+            await other.end();
+        }
+        assert.equal((await refusedBy(silent.replace('ws:', 'wss:'), { connect: 50 })).code, 'TIMEOUT');
+    });
+
     test('nothing is sent where a URL is no server of T3, but the upgrade', async () => {
         const heard = [];
         const url = await listener((socket) => socket.on('data', (chunk) => {
@@ -618,6 +698,11 @@ describe('TLS', { timeout }, () => {
         peer.list(threadShell('t-1'));
         assert.deepEqual((await client.next('chunk', await client.begin('subscribe', SHELL))).json, [shellSnapshot([threadShell('t-1')])]);
         await client.end();
+        peer.host = 'localhost';
+        const named = clientOf(peer.url, { ca: good.caFile });
+        await named.made;
+        await named.next('open');
+        await named.end();
 
         assert.equal((await refusedBy(peer.url)).code, 'TLS');
         const other = makeCertificate('DNS:elsewhere.test');
@@ -626,7 +711,7 @@ describe('TLS', { timeout }, () => {
         assert.equal((await refusedBy(elsewhere.url, { ca: other.caFile })).code, 'TLS');
         elsewhere.host = 'localhost';
         assert.equal((await refusedBy(elsewhere.url, { ca: other.caFile })).code, 'TLS');
-        assert.deepEqual([peer.upgrades.length, elsewhere.upgrades.length], [1, 0]);
+        assert.deepEqual([peer.upgrades.length, elsewhere.upgrades.length], [2, 0]);
     });
 
     test('a server without TLS where wss is asked for', async () => {
@@ -636,9 +721,9 @@ describe('TLS', { timeout }, () => {
         assert.equal(peer.upgrades.length, 0);
     });
 
-    test('200 connections over TLS leave nothing behind', async () => {
-        const certificate = makeCertificate('IP:127.0.0.1');
-        const { client } = await connected({ peer: { tls: certificate }, ca: certificate.caFile });
+    test('100 connections over TLS leave nothing behind', async () => {
+        const certificate = makeCertificate('DNS:localhost');
+        const { client } = await connected({ peer: { tls: certificate, host: 'localhost' }, ca: certificate.caFile });
         assert.deepEqual(await client.do('churn', rounds(100)), { did: 'churn', bad: 0, fds: 0, threads: 0 });
         await client.end();
     });

@@ -177,7 +177,7 @@ describe('a reader', { timeout }, () => {
     });
 
     test('notices a server that answers no more', async () => {
-        const { peer, reader } = await liveReader({ ping: 20, missed: 3 });
+        const { peer, reader } = await liveReader({ ping: 50, missed: 20 });
         peer.deaf = true;
         await lost(reader, 'TIMEOUT');
         peer.deaf = false;
