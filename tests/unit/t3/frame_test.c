@@ -206,13 +206,14 @@ static void test_causes(void **state)
 /* A server's text is cut, between two characters, and commands no terminal. */
 static void test_quotes(void **state)
 {
-    char text[601] = "";
+    char text[601];
     char exit[1024];
 
     (void)state;
-    for (size_t i = 0; i < 300; i++) {
-        memcpy(text + 2 * i, "\xc3\xa4", 2);
+    for (size_t i = 0; i < sizeof(text) - 1; i += 2) {
+        memcpy(text + i, "\xc3\xa4", 2);
     }
+    text[sizeof(text) - 1] = '\0';
     (void)snprintf(exit, sizeof(exit),
                    "{\"_tag\":\"Failure\",\"cause\":[{\"_tag\":\"Die\",\"defect\":\"a%s\"}]}",
                    text);

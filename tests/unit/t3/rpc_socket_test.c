@@ -1,4 +1,20 @@
 /* Connections to servers that are written here byte by byte, good ones and hostile ones. */
+#include "base/attr.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* While it is set, the socket's buffers find no memory. */
+static atomic_bool out_of_memory;
+
+static void *scarce_realloc(void *old, size_t size)
+{
+    return atomic_load(&out_of_memory) ? NULL : realloc(old, size);
+}
+
+#define realloc scarce_realloc
+#include "base/buf.c"
+#undef realloc
 #include "t3/rpc_socket.c"
 
 #include "base/version.h"
@@ -524,6 +540,33 @@ static void test_defect(void **state)
     rig_finish(&rig);
 }
 
+/* Memory that runs out for a message, to be read or to be said, ends the connection and no more. */
+static void test_no_memory(void **state)
+{
+    struct t3_rpc_options options = quiet();
+    uint64_t id;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct rig rig = {0};
+
+        rig_connect(&rig, &options);
+        if (i == 0) {
+            assert_int_equal(t3_rpc_call(rig.rpc, "m", NULL, &id, NULL), T3_RPC_OK);
+        }
+        ws_peer_request(&rig.peer);
+        atomic_store(&out_of_memory, true);
+        ws_peer_upgrade(&rig.peer, "");
+        rig_next(&rig, T3_RPC_EVENT_OPEN);
+        if (i == 1) {
+            ws_peer_put(&rig.peer, "\x81\x02{}", 4);
+        }
+        rig_ends(&rig, T3_RPC_ERROR_MEMORY, "out of memory for a message");
+        atomic_store(&out_of_memory, false);
+        rig_finish(&rig);
+    }
+}
+
 /* ------------------------------------------------------------------------------------- liveness */
 
 /* Pings go, and a server that answers them stays; one that does not is left. */
@@ -744,6 +787,7 @@ int main(void)
         cmocka_unit_test(test_broken),
         cmocka_unit_test(test_close_unanswered),
         cmocka_unit_test(test_free_says_goodbye),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_defect),
         cmocka_unit_test(test_pings),
         cmocka_unit_test(test_tls),

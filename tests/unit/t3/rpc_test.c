@@ -1,4 +1,6 @@
 /* Requests and events, over a connection to a server that is written here byte by byte. */
+#include "unit/base/fault.h"
+
 #include "t3/rpc.c"
 
 #include "unit/t3/rpc_rig.h"
@@ -182,6 +184,25 @@ static void test_arguments(void **state)
     assert_null(rpc);
 }
 
+/* Without memory nothing is begun, and nothing left behind. */
+static void test_no_memory(void **state)
+{
+    struct t3_rpc_options options = quiet();
+    struct t3_rpc *rpc = NULL;
+    int code = T3_RPC_ERROR_MEMORY;
+
+    (void)state;
+    options.token = "t";
+    options.ca_file = "f";
+    for (long i = 0; code != T3_RPC_OK; i++) {
+        fault_countdown = i;
+        code = t3_rpc_connect("ws://127.0.0.1:1", &options, &rpc, NULL);
+        fault_countdown = -1;
+        assert_true(code == T3_RPC_OK || (code == T3_RPC_ERROR_MEMORY && rpc == NULL && i < 10));
+    }
+    t3_rpc_free(rpc);
+}
+
 /* Methods and payloads, too; nothing of them is sent. */
 static void test_bad_requests(void **state)
 {
@@ -349,6 +370,7 @@ int main(void)
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_full_and_silent),
         cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_bad_requests),
         cmocka_unit_test(test_ack),
         cmocka_unit_test(test_chunk_too_early),
