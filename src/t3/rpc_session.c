@@ -373,15 +373,28 @@ static void send_of(struct request *r, struct buf *out)
     }
 }
 
+/* Whose turn it is. Before a close only what was interrupted: that is a word of it. */
+static struct request *next_to_send(struct rpc_session *s)
+{
+    LIST_FOR_EACH(node, &s->sendable)
+    {
+        struct request *r = container_of(node, struct request, sendable);
+
+        if (!s->closing || r->to_interrupt) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
 bool rpc_session_send(struct rpc_session *s, struct buf *out)
 {
-    struct list *node = list_first(&s->sendable);
+    struct request *r = s->ended ? NULL : next_to_send(s);
 
-    if (node == NULL || s->ended || s->closing) {
-        return false;
+    if (r != NULL) {
+        send_of(r, out);
     }
-    send_of(container_of(node, struct request, sendable), out);
-    return true;
+    return r != NULL;
 }
 
 /* --------------------------------------------------------------------------------------- events */

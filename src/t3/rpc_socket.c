@@ -359,12 +359,15 @@ static bool compose(struct rpc_socket *s)
 
 static int on_writeable(struct rpc_socket *s)
 {
-    if (s->state == CLOSING && !s->close_begun) {
+    bool closing = s->state == CLOSING && !s->close_begun;
+    bool more = (s->state == OPEN || closing) && compose(s);
+
+    if (closing && (!more || s->out.failed)) {
         s->close_begun = true;
         lws_close_reason(s->wsi, s->close_code, NULL, 0);
         return -1; /* libwebsockets sends it, and waits for the answer */
     }
-    if (s->state != OPEN || !compose(s)) {
+    if (!more) {
         return 0;
     }
     if (s->out.failed) {
