@@ -124,8 +124,8 @@ function tappedJson(host, connection) {
     }));
 }
 
-const answer = ({ status, body }) => body === undefined ? HttpServerResponse.empty({ status })
-    : HttpServerResponse.jsonUnsafe(body, { status });
+const answer = ({ status, headers, body }) => body === undefined ? HttpServerResponse.empty({ status, headers })
+    : HttpServerResponse.jsonUnsafe(body, { status, headers });
 
 // A WebSocket until it ends, or until the connection's close() ends it as a server does that closes.
 const serveSocket = (host, connection, fatalDefects) => Effect.gen(function* () {
@@ -143,7 +143,8 @@ const serveRequest = (host, fatalDefects) => Effect.gen(function* () {
     const { socket } = request.source;
     const asked = { method: request.method, url: request.url, headers: { ...request.headers }, socket };
     if (request.headers.upgrade === undefined) {
-        return answer(host.request({ ...asked, body: yield* request.text }));
+        const body = yield* request.text;
+        return answer(yield* Effect.promise(async () => host.request({ ...asked, body })));
     }
     const refusal = host.upgrade(asked);
     return refusal === null ? yield* serveSocket(host, { ...asked }, fatalDefects) : answer(refusal);

@@ -137,10 +137,13 @@ class Peer {
         return refusal ?? null;
     }
 
-    answerRequest({ socket: _, ...asked }) {
-        const { status, body } = this.sessions.answer(asked);
-        this.note(this.requests, { ...asked, status, answer: body });
-        return { status, body };
+    // What a test answers itself may take its time.
+    async answerRequest({ socket: _, ...asked }) {
+        const request = { ...asked };
+        this.note(this.requests, request);
+        const { status, headers, body } = await this.sessions.answer(asked);
+        Object.assign(request, { status, answer: body });
+        return { status, headers, body };
     }
 
     answerCall(call) {

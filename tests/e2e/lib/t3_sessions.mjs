@@ -25,6 +25,8 @@ export class Sessions {
         this.protocol = protocol;
         this.tokens = new Map();
         this.pairings = new Map();
+        this.endsItself = false; // whether there is a route by which a session ends itself
+        this.answers = {}; // what a test answers itself: { 'POST /oauth/token': (request) => ({ status, body }) }
     }
 
     grant(token, scopes = [READ], rest = {}) {
@@ -66,15 +68,20 @@ export class Sessions {
 
     // Answers a request of the HTTP API: { status, body }.
     answer(request) {
+        const route = `${request.method} ${request.path}`;
+        if (this.answers[route] !== undefined) {
+            return this.answers[route](request);
+        }
         const [handler, needs] = {
             'GET /.well-known/t3/environment': [() => this.environment()],
             'GET /api/auth/session': [() => this.session(request)],
             'POST /oauth/token': [() => this.exchange(request)],
+            ...(this.endsItself ? { 'POST /api/auth/session/revoke': [() => this.revokeItself(request)] } : {}),
             'POST /api/auth/pairing-token': [() => this.pairingToken(request), 'access:write'],
             'GET /api/auth/clients': [(session) => this.clients(session), 'access:read'],
             'POST /api/auth/clients/revoke': [(session) => this.revokeClient(session, request), 'access:write'],
             'POST /api/auth/clients/revoke-others': [(session) => this.revokeOthers(session), 'access:write'],
-        }[`${request.method} ${request.path}`] ?? [() => ({ status: 404 })];
+        }[route] ?? [() => ({ status: 404 })];
         if (needs === undefined) {
             return handler();
         }
@@ -122,10 +129,24 @@ export class Sessions {
             return badRequest('scope_not_granted');
         }
         this.pairings.delete(form.subject_token);
-        const { token } = this.grant(randomBytes(24).toString('base64url'), scopes, { label: form.client_label, deviceType: form.client_device_type });
+        const { token } = this.grant(this.signed(scopes), scopes, { label: form.client_label, deviceType: form.client_device_type });
         return { status: 200, body: {
             access_token: token, issued_token_type: EXCHANGE.requested_token_type, token_type: 'Bearer', expires_in: MONTH_S, scope: scopes.join(' '),
         } };
+    }
+
+    // The next session's token: claims that anybody can read, and a signature.
+    signed(scopes) {
+        const claims = { v: 1, kind: 'session', sid: `session-${this.tokens.size + 1}`, sub: 'one-time-token', scopes };
+        return `${Buffer.from(JSON.stringify(claims)).toString('base64url')}.${randomBytes(24).toString('base64url')}`;
+    }
+
+    revokeItself({ headers }) {
+        const { session, refusal } = this.check(headers);
+        if (refusal === undefined) {
+            session.revoked = true;
+        }
+        return refusal ?? { status: 200, body: { revoked: true } };
     }
 
     pairingToken({ body }) {
