@@ -28,6 +28,9 @@ int command_stream(int argc, char **argv);
 /* Shows what threads of T3 Code are doing. As above. */
 int command_board(int argc, char **argv);
 
+/* Keeps tokens for servers of T3 Code, and shows what these tell. As above. */
+int command_t3(int argc, char **argv);
+
 /* Work with the API of `arbe serve`: who one is, houses, agents, configs, threads. As above. */
 int command_auth(int argc, char **argv);
 

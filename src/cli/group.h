@@ -9,12 +9,14 @@
 struct app_call;
 struct board_call;
 struct stream_call;
+struct t3_call;
 
 /* What runs a command and returns an exit code; all of a group have the same member. */
 union group_run {
     int (*stream)(struct stream_call *call);
     int (*app)(struct app_call *call);
     int (*board)(struct board_call *call);
+    int (*t3)(struct t3_call *call);
 };
 
 struct group_row {

@@ -23,6 +23,7 @@ static const struct command commands[] = {
     {"serve", command_serve, "serve threads for people and agents, with their streams"},
     {"stream", command_stream, "create, append to, read and follow the streams of a server"},
     {"streams", command_streams, "serve durable streams from a data directory"},
+    {"t3", command_t3, "servers of T3 Code: tokens to read them, and what they tell"},
     {"thread", command_thread, "threads, and what is written in them"},
 };
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define TOKEN_VARIABLE "ARBE_T3_TOKEN"
+#define FILE_VARIABLE  "ARBE_T3_HOSTS"
 
 /* What a list is made of. */
 struct source {
@@ -23,9 +24,18 @@ struct source {
 
 _Static_assert(PROFILES_MAX + FLAG_LIST_MAX <= T3_HOSTS_MAX, "a board takes all that can be named");
 
-int t3_hosts_locate(const char *file, char out[static T3_HOSTS_PATH_BYTES], struct errmsg *msg)
+/* The file that the flag or the environment names; NULL: neither. */
+static const char *named_file(const char *file)
+{
+    const char *variable = getenv(FILE_VARIABLE);
+
+    return file != NULL ? file : variable != NULL && variable[0] != '\0' ? variable : NULL;
+}
+
+int t3_hosts_locate(const char *flag, char out[static T3_HOSTS_PATH_BYTES], struct errmsg *msg)
 {
     char path[T3_HOSTS_PATH_BYTES + 1] = ""; /* one that is cut shows by its length */
+    const char *file = named_file(flag);
 
     if (file != NULL) {
         (void)snprintf(path, sizeof(path), "%s", file);
@@ -46,8 +56,8 @@ int t3_hosts_check_label(struct slice label, struct errmsg *msg)
     bool good = label.len > 0 && label.len <= T3_HOST_BYTES_MAX && utf8_valid(label);
 
     for (size_t i = 0; good && i < label.len; i++) {
-        good = (unsigned char)label.ptr[i] > ' ' && label.ptr[i] != 0x7f &&
-               memchr("/=[]", label.ptr[i], 4) == NULL;
+        good = label.ptr[i] != ' ' && memchr("/=[]", label.ptr[i], 4) == NULL &&
+               utf8_control((struct slice){label.ptr + i, label.len - i}) == 0;
     }
     return good ? 0
                 : err_set(msg, ERR_INVALID,
@@ -58,12 +68,13 @@ int t3_hosts_check_label(struct slice label, struct errmsg *msg)
 
 /* ------------------------------------------------------------------ the file */
 
-/* `named`: the file was asked for, so it must be there. */
-static int read_file(struct source *s, const char *file, bool named, struct errmsg *msg)
+/* A file that was asked for must be there. */
+static int read_file(struct source *s, const char *file, struct errmsg *msg)
 {
+    bool named = named_file(file) != NULL;
     int code = t3_hosts_locate(file, s->path, msg);
 
-    if (code != 0 && file == NULL) {
+    if (code != 0 && !named) {
         s->path[0] = '\0';
         return 0; /* without a home there are no hosts in it */
     }
@@ -277,7 +288,7 @@ int t3_hosts_load(const struct t3_hosts_flags *flags, struct t3_hosts *ret_hosts
                   struct errmsg *msg)
 {
     struct source s = {.path = ""};
-    int code = read_file(&s, flags->file, flags->file != NULL, msg);
+    int code = read_file(&s, flags->file, msg);
 
     code = code == 0 ? make_room(&s, flags->t3.count, msg) : code;
     code = code == 0 ? add_words(&s, &flags->t3, msg) : code;
@@ -309,7 +320,7 @@ int t3_hosts_load_one(const char *word, const char *file, struct t3_hosts *ret_h
                       struct errmsg *msg)
 {
     struct source s = {.path = ""};
-    int code = read_file(&s, file, file != NULL, msg);
+    int code = read_file(&s, file, msg);
     bool url = t3_url_is_meant(word) && strcspn(word, "=") > strcspn(word, ":");
 
     code = code == 0 ? make_room(&s, 1, msg) : code;

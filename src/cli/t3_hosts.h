@@ -1,6 +1,7 @@
 /* Which T3 Code servers to watch, and with which token each: what --t3 names, and the hosts' file,
  * which has the form of profiles (profile.h): a section for each host with url, secret-file and
- * ca-file. It is "t3" among the user's arbe files (config_home.h) unless --t3-hosts says where;
+ * ca-file. It is "t3" among the user's arbe files (config_home.h) unless --t3-hosts or
+ * ARBE_T3_HOSTS says where;
  * `arbe t3 login` writes it. Tokens stand in files of their own, mode 0600.
  *
  * A token goes only to the URL that it was meant for: HOST=URL takes that of the file's HOST if the
@@ -31,11 +32,11 @@ struct t3_hosts {
 /* What the flags --t3 and --t3-hosts say. */
 struct t3_hosts_flags {
     struct flag_list t3; /* HOST=URL each; HOST alone names one of the file */
-    const char *file;    /* NULL: that of the user */
+    const char *file;    /* NULL: that of ARBE_T3_HOSTS, or else the user's */
     bool all_of_file;    /* those of the file too that --t3 does not name; always without --t3 */
 };
 
-/* Puts them together. A file that is not there has no hosts, unless the flag names it. No host at
+/* Puts them together. A file that is not there has no hosts, unless it was named. No host at
  * all is good: count is 0. ERR_INVALID, ERR_PERM, ERR_IO, ERR_NOMEM, with a sentence that names
  * flag or file, and what would be accepted. */
 int t3_hosts_load(const struct t3_hosts_flags *flags, struct t3_hosts *ret_hosts,
@@ -46,9 +47,9 @@ int t3_hosts_load(const struct t3_hosts_flags *flags, struct t3_hosts *ret_hosts
 int t3_hosts_load_one(const char *word, const char *file, struct t3_hosts *ret_hosts,
                       struct errmsg *msg) MUST_USE;
 
-/* Writes where the file is: `file`, or when that is NULL, that of the user. ERR_INVALID when there
- * is no place, or it is too long. */
-int t3_hosts_locate(const char *file, char out[static T3_HOSTS_PATH_BYTES],
+/* Writes where the file is; `flag` is what --t3-hosts says, or NULL. ERR_INVALID when there is no place, or it is too
+ * long. */
+int t3_hosts_locate(const char *flag, char out[static T3_HOSTS_PATH_BYTES],
                     struct errmsg *msg) MUST_USE;
 
 /* 0 for what can be a label: 1 to 255 bytes of UTF-8 without spaces, '/', '=', '[', ']' and control

@@ -36,6 +36,7 @@ static int rig_begin(void **state)
     assert_int_equal(setenv("HOME", rig.home, 1), 0);
     assert_int_equal(unsetenv("XDG_CONFIG_HOME"), 0);
     assert_int_equal(unsetenv(TOKEN_VARIABLE), 0);
+    assert_int_equal(unsetenv(FILE_VARIABLE), 0);
     (void)snprintf(dir, sizeof(dir), "%s/.config", rig.home);
     assert_int_equal(mkdir(dir, 0700), 0);
     (void)snprintf(dir, sizeof(dir), "%s/.config/arbe", rig.home);
@@ -206,6 +207,7 @@ static void refuses_words(void **state)
                                "[a]=http://h",
                                "a b=http://h",
                                "a\n=http://h",
+                               "a\xc2\x9b=http://h",
                                "a\xff=http://h"};
 
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
@@ -288,7 +290,7 @@ static void refuses_a_file_of_others(void **state)
     assert_int_equal(load(rig, NULL, NULL, false), ERR_PERM);
 }
 
-/* A file that the flag names must be there, that of the user need not. */
+/* A file that flag or environment names must be there, that of the user need not. */
 static void wants_a_named_file(void **state)
 {
     struct rig *rig = *state;
@@ -300,6 +302,16 @@ static void wants_a_named_file(void **state)
     flags.file = rig->file;
     assert_int_equal(t3_hosts_load(&flags, &rig->hosts, &rig->msg), 0);
     assert_int_equal(rig->hosts.count, 2);
+    assert_int_equal(setenv(FILE_VARIABLE, "/nowhere/other", 1), 0);
+    assert_int_equal(load(rig, NULL, NULL, false), ERR_IO);
+    assert_non_null(strstr(rig->msg.text, "/nowhere/other"));
+    assert_int_equal(setenv(FILE_VARIABLE, rig->file, 1), 0);
+    assert_int_equal(unsetenv("HOME"), 0);
+    assert_int_equal(load(rig, NULL, NULL, false), ERR_INVALID); /* "~/ca.pem" has no HOME */
+    flags.file = "/nowhere/t3";                                  /* the flag is stronger */
+    t3_hosts_finish(&rig->hosts);
+    assert_int_equal(t3_hosts_load(&flags, &rig->hosts, &rig->msg), ERR_IO);
+    assert_non_null(strstr(rig->msg.text, "/nowhere/t3"));
 }
 
 /* A token that others may read is none; one that is gone or empty is told by its file. */
@@ -371,18 +383,57 @@ static void takes_the_variable_for_one(void **state)
     assert_null(strstr(rig->msg.text, "tok env"));
 }
 
+static void ignore_host(void *context, const struct t3_watch_host *host)
+{
+    (void)context;
+    (void)host;
+}
+
+static void ignore_row(void *context, const struct t3_board_row *row, int gone)
+{
+    (void)context;
+    (void)row;
+    (void)gone;
+}
+
+/* All of them, by their labels, are in the watch. */
+static void fills_a_watch(void **state)
+{
+    struct rig *rig = *state;
+    struct t3_watch_options options = {.row = ignore_row, .host = ignore_host};
+    struct t3_watch *watch;
+
+    put(rig->file, TWO_HOSTS, 0600);
+    assert_int_equal(load(rig, NULL, NULL, false), 0);
+    t3_board_options_init(&options.board);
+    assert_int_equal(t3_watch_create(&options, &watch, &rig->msg), 0);
+    assert_int_equal(t3_hosts_watch(&rig->hosts, watch, &rig->msg), 0);
+    assert_int_equal(t3_watch_host_count(watch), 2);
+    assert_string_equal(t3_watch_host_at(watch, 1)->label, "my-box");
+    assert_string_equal(t3_watch_host_at(watch, 1)->url, "ws://127.0.0.1:1/ws");
+    t3_watch_destroy(watch);
+}
+
 #define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, rig_begin, rig_end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RIG_TEST(none_is_good),       RIG_TEST(reads_the_file),
-        RIG_TEST(takes_flags),        RIG_TEST(keeps_tokens_at_their_url),
-        RIG_TEST(finds_one),          RIG_TEST(refuses_words),
-        RIG_TEST(caps_labels),        RIG_TEST(refuses_lines),
-        RIG_TEST(caps_the_file),      RIG_TEST(refuses_a_file_of_others),
-        RIG_TEST(wants_a_named_file), RIG_TEST(reads_tokens_anew),
-        RIG_TEST(takes_long_tokens),  RIG_TEST(takes_the_variable_for_one),
+        RIG_TEST(none_is_good),
+        RIG_TEST(reads_the_file),
+        RIG_TEST(takes_flags),
+        RIG_TEST(keeps_tokens_at_their_url),
+        RIG_TEST(finds_one),
+        RIG_TEST(refuses_words),
+        RIG_TEST(caps_labels),
+        RIG_TEST(refuses_lines),
+        RIG_TEST(caps_the_file),
+        RIG_TEST(refuses_a_file_of_others),
+        RIG_TEST(wants_a_named_file),
+        RIG_TEST(reads_tokens_anew),
+        RIG_TEST(fills_a_watch),
+        RIG_TEST(takes_long_tokens),
+        RIG_TEST(takes_the_variable_for_one),
     };
 
     return UNIT_RUN(tests);

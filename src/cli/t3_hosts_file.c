@@ -1,0 +1,178 @@
+/* A section is its heading and all lines to its last value; blank lines and comments behind that
+ * belong to what follows. */
+#include "cli/t3_hosts_file.h"
+
+#include "base/limits.h"
+#include "cli/config_file.h"
+#include "cli/private_file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define LABEL_BYTES_MAX 200u /* a file's name has at most 255 */
+
+int t3_hosts_file_check_label(const char *label, struct errmsg *msg)
+{
+    if (label[0] != '.' && strlen(label) <= LABEL_BYTES_MAX) {
+        return 0;
+    }
+    return err_set(msg, ERR_INVALID,
+                   "\"%.40s\" is no name for a host with a token: that begins with no dot and has "
+                   "at most %u bytes",
+                   label, LABEL_BYTES_MAX);
+}
+
+void t3_hosts_file_token_path(const char *path, const char *label,
+                              char out[static T3_HOSTS_PATH_BYTES])
+{
+    const char *slash = strrchr(path, '/');
+
+    (void)snprintf(out, T3_HOSTS_PATH_BYTES, "%.*s" T3_TOKEN_DIR "/%s",
+                   slash == NULL ? 0 : (int)(slash - path + 1), path, label);
+}
+
+/* ------------------------------------------------------------------ lines */
+
+static struct slice trim(struct slice line)
+{
+    while (line.len > 0 && strchr(" \t\r\n", line.ptr[line.len - 1]) != NULL) {
+        line.len--;
+    }
+    while (line.len > 0 && strchr(" \t\r", line.ptr[0]) != NULL) {
+        line = (struct slice){line.ptr + 1, line.len - 1};
+    }
+    return line;
+}
+
+/* Takes a line with its end off the front. */
+static bool next_line(struct slice *rest, struct slice *ret_line)
+{
+    const char *end = rest->len == 0 ? NULL : memchr(rest->ptr, '\n', rest->len);
+    size_t len = end == NULL ? rest->len : (size_t)(end - rest->ptr) + 1;
+
+    *ret_line = (struct slice){rest->ptr, len};
+    *rest = (struct slice){rest->ptr + len, rest->len - len};
+    return len > 0;
+}
+
+static bool is_heading(struct slice line, const char *label)
+{
+    struct slice text = trim(line);
+
+    if (text.len < 2 || text.ptr[0] != '[' || text.ptr[text.len - 1] != ']') {
+        return false;
+    }
+    return label == NULL ||
+           slice_equal(trim((struct slice){text.ptr + 1, text.len - 2}), slice_of(label));
+}
+
+/* Where the section of that label is; at the end, and empty, when there is none. */
+static struct slice find_section(struct slice text, const char *label)
+{
+    struct slice rest = text;
+    struct slice line;
+    struct slice section = {NULL, 0};
+
+    while (next_line(&rest, &line)) {
+        struct slice said = trim(line);
+
+        if (section.ptr != NULL && is_heading(line, NULL)) {
+            break;
+        }
+        if (section.ptr == NULL && is_heading(line, label)) {
+            section = line;
+        } else if (section.ptr != NULL && said.len > 0 && said.ptr[0] != '#') {
+            section.len = (size_t)(line.ptr + line.len - section.ptr);
+        }
+    }
+    return section.ptr == NULL ? (struct slice){text.ptr + text.len, 0} : section;
+}
+
+/* ------------------------------------------------------------------ the file */
+
+/* The text of the file; empty when there is none. */
+static int read_text(const char *path, char **ret_text, struct errmsg *msg)
+{
+    if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+        *ret_text = calloc(1, 1);
+        return *ret_text != NULL ? 0 : err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    }
+    return config_file_read(path, ret_text, msg);
+}
+
+/* A link to the file stays one. */
+static int write_text(const char *path, const struct buf *text, struct errmsg *msg)
+{
+    char real[PATH_MAX];
+
+    if (text->failed || text->len > CONFIG_FILE_BYTES_MAX) {
+        return err_set(msg, ERR_INVALID, "%.100s would have more than %u bytes", path,
+                       CONFIG_FILE_BYTES_MAX);
+    }
+    return private_file_write(realpath(path, real) == NULL ? path : real, "the T3 hosts",
+                              buf_slice(text), msg);
+}
+
+static void append_value(struct buf *out, const char *name, const char *value)
+{
+    if (value != NULL) {
+        buf_append_format(out, "%s = ", name);
+        buf_append(out, slice_of(value));
+        buf_append_char(out, '\n');
+    }
+}
+
+static void append_section(struct buf *out, const struct t3_section *section)
+{
+    buf_append_char(out, '[');
+    buf_append(out, slice_of(section->label));
+    buf_append(out, SLICE("]\n"));
+    append_value(out, "url", section->url);
+    append_value(out, "secret-file", section->secret_file);
+    append_value(out, "ca-file", section->ca_file);
+}
+
+/* Puts `section`, or nothing for NULL, in the place of the one with that label. */
+static int change(const char *path, const char *label, const struct t3_section *section,
+                  struct errmsg *msg)
+{
+    char *text = NULL;
+    struct buf out;
+    int code = read_text(path, &text, msg);
+
+    if (code != 0) {
+        return code;
+    }
+    struct slice whole = slice_of(text);
+    struct slice old = find_section(whole, label);
+    size_t before = (size_t)(old.ptr - whole.ptr);
+    size_t after = whole.len - before - old.len;
+
+    buf_init(&out, 2 * CONFIG_FILE_BYTES_MAX);
+    buf_append(&out, (struct slice){text, before});
+    if (section != NULL && old.len == 0 && before > 0) {
+        buf_append(&out, text[before - 1] == '\n' ? SLICE("\n") : SLICE("\n\n"));
+    }
+    if (section != NULL) {
+        append_section(&out, section);
+    }
+    buf_append(&out, (struct slice){old.ptr + old.len, after});
+    if (section != NULL || old.len > 0) {
+        code = write_text(path, &out, msg);
+    }
+    buf_finish(&out);
+    free(text);
+    return code;
+}
+
+int t3_hosts_file_put(const char *path, const struct t3_section *section, struct errmsg *msg)
+{
+    return change(path, section->label, section, msg);
+}
+
+int t3_hosts_file_remove(const char *path, const char *label, struct errmsg *msg)
+{
+    return change(path, label, NULL, msg);
+}
