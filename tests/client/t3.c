@@ -13,9 +13,11 @@
  * subscribe="METHOD [PAYLOAD]" (before the first event is asked for; as often as wished)
  *
  * subscribe METHOD [PAYLOAD]  ack ID  {"did":"subscribe","id":1}, or with "code"
- * of rpc: call METHOD [PAYLOAD]  interrupt ID  close  storm THREADS TIMES (each calls and
- * interrupts; 0 times: until the connection has ended)  churn N (so many connections of their own)  pause, resume (with form=poll: no events
- * are taken meanwhile; then {"did":"resume","hwm_kib":N}, the most memory so far)
+ * of rpc: call METHOD [PAYLOAD]  interrupt ID  close
+ * storm THREADS TIMES (each calls and interrupts; 0: until the connection has ended)
+ * churn N (so many connections of their own)
+ * pause, resume (with form=poll: no events are taken meanwhile; with "hwm_kib", the most memory so
+ * far)
  * of a reader: unsubscribe ID  refuse MESSAGE  retry
  *
  * The end of stdin frees whatever stands; the last line is {"end":true} with what is left of
