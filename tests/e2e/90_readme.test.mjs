@@ -71,11 +71,12 @@ test('what ./run hints at works, whatever the first thread is called by now', as
 
 test('it says what ./run installs', () => {
     const names = { gcc: 'a C compiler', make: 'make', 'liblmdb-dev': 'LMDB', 'libssl-dev': 'OpenSSL',
-        'libcurl4-openssl-dev': 'libcurl', 'libjwt-dev': 'libjwt', 'libsqlite3-dev': 'SQLite', 'libutf8proc-dev': 'utf8proc', curl: 'curl' };
+        'libcurl4-openssl-dev': 'libcurl', 'libjwt-dev': 'libjwt', 'libsqlite3-dev': 'SQLite', 'libutf8proc-dev': 'utf8proc',
+        'libwebsockets-dev': 'libwebsockets', curl: 'curl' };
     const bootstrap = readFileSync(BOOTSTRAP, 'utf8');
-    const built = /^build_packages="([^"]*)"/m.exec(bootstrap)[1].split(' ');
+    const built = /^build_packages="([^"]*)"/m.exec(bootstrap)[1].split(/[\s\\]+/);
     const also = /^run\)\n {4}need_packages \$build_packages (\w+)/m.exec(bootstrap)[1];
     const wanted = [...built, also].filter((name) => name !== 'libc6-dev'); // which is a part of any C compiler
     const [, told] = /installs what is missing \(([^)]*)\)/.exec(readFileSync(README, 'utf8'));
-    assert.deepEqual(told.split(', '), wanted.map((name) => names[name]));
+    assert.deepEqual(told.split(/,\s+/), wanted.map((name) => names[name]));
 });
