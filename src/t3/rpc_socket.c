@@ -43,6 +43,7 @@ struct rpc_socket {
     pthread_t thread;
     atomic_bool stopping;        /* by rpc_socket_destroy */
     atomic_bool close_wanted;    /* by rpc_socket_close */
+    atomic_bool woken;           /* by rpc_socket_wake */
     pthread_mutex_t mutex;       /* guards `context` against others than the thread */
     struct lws_context *context; /* NULL before and after */
 
@@ -587,7 +588,9 @@ static void step_open(struct rpc_socket *s, uint64_t now)
         s->ping_due = true;
         s->ping_ms = now + (uint64_t)s->options.ping_interval_ms;
     }
-    (void)lws_callback_on_writable(s->wsi); /* likewise */
+    if (s->ping_due || atomic_exchange(&s->woken, false)) {
+        (void)lws_callback_on_writable(s->wsi); /* likewise */
+    }
 }
 
 static void step_late(struct rpc_socket *s)
@@ -761,6 +764,7 @@ static void *run(void *argument)
 
 void rpc_socket_wake(struct rpc_socket *s)
 {
+    atomic_store(&s->woken, true);
     (void)pthread_mutex_lock(&s->mutex);
     kick(s);
     (void)pthread_mutex_unlock(&s->mutex);

@@ -345,7 +345,8 @@ static void test_fragments(void **state)
     ws_peer_frame(&rig.peer, 0x00, "", 0);
     ws_peer_frame(&rig.peer, 0x89, "hi", 2);
     ws_peer_frame(&rig.peer, 0x00, text + 5, 10);
-    ws_peer_frame(&rig.peer, 0x80, text + 15, sizeof(text) - 16);
+    ws_peer_frame(&rig.peer, 0x00, text + 15, sizeof(text) - 16);
+    ws_peer_frame(&rig.peer, 0x80, "", 0);
     rig_next(&rig, T3_RPC_EVENT_CHUNK);
     assert_string_equal(rig.event.json, "[\"abc\"]");
     assert_true(ws_peer_read(&rig.peer));
@@ -591,6 +592,84 @@ static void test_pings(void **state)
     rig_finish(&rig);
 }
 
+/* Counts how often it was asked for something to send. */
+struct counter {
+    atomic_uint sends;
+    atomic_uint opened;
+};
+
+static void count_opened(void *context)
+{
+    atomic_fetch_add(&((struct counter *)context)->opened, 1);
+}
+
+static int ignore_message(void *context, struct buf *message)
+{
+    (void)context;
+    (void)message;
+    return T3_RPC_OK;
+}
+
+static bool count_send(void *context, struct buf *out)
+{
+    (void)out;
+    atomic_fetch_add(&((struct counter *)context)->sends, 1);
+    return false;
+}
+
+static bool never_full(void *context)
+{
+    (void)context;
+    return false;
+}
+
+static void ignore_closed(void *context, const struct t3_rpc_error *error)
+{
+    (void)context;
+    (void)error;
+}
+
+/* A connection with nothing to do does nothing but ping. */
+static void test_idle(void **state)
+{
+    struct counter counter = {0};
+    struct ws_peer peer;
+    struct rpc_url url;
+    struct rpc_socket *socket;
+    char text[64];
+    unsigned pings = 0;
+
+    (void)state;
+    ws_peer_init(&peer, NULL);
+    assert_int_equal(rpc_url_init(&url, ws_peer_url(&peer, text), NULL), T3_RPC_OK);
+    const struct rpc_socket_options options = {.url = &url,
+                                               .user_agent = "test",
+                                               .connect_timeout_ms = 60000,
+                                               .ping_interval_ms = 1,
+                                               .pings_missed_max = 1000000,
+                                               .message_bytes_max = 1000};
+    const struct rpc_socket_user user = {.context = &counter,
+                                         .opened = count_opened,
+                                         .message = ignore_message,
+                                         .send = count_send,
+                                         .full = never_full,
+                                         .closed = ignore_closed};
+
+    assert_int_equal(rpc_socket_create(&options, &user, &socket, NULL), T3_RPC_OK);
+    ws_peer_open(&peer);
+    for (; pings < 100; pings++) {
+        ws_peer_expect(&peer, "{\"_tag\":\"Ping\"}");
+    }
+    rpc_socket_destroy(socket);
+    while (ws_peer_read(&peer)) {
+        pings += peer.op == 1;
+    }
+    assert_int_equal(atomic_load(&counter.opened), 1);
+    assert_true(atomic_load(&counter.sends) <= pings + 10);
+    rpc_url_finish(&url);
+    ws_peer_finish(&peer);
+}
+
 /* ------------------------------------------------------------------------------------------ TLS */
 
 /* An authority, and a server with a certificate of it. */
@@ -674,6 +753,35 @@ static void test_tls(void **state)
     tls_finish(&tls);
     tls_init(&tls, "x,IP:127.0.0.1", -3600, 3600);
     talk_by_tls(&tls, "127.0.0.1", "");
+    tls_finish(&tls);
+}
+
+/* An address of IPv6 is written in brackets, and is none in the certificate's check. */
+static void test_tls_ipv6(void **state)
+{
+    struct rig rig = {0};
+    struct tls tls;
+    struct t3_rpc_options options = quiet();
+    char url[64];
+    char line[64];
+
+    (void)state;
+    tls_init(&tls, "x,IP:::1", -3600, 3600);
+    options.ca_file = tls.ca_file;
+    if (!ws_peer_init_v6(&rig.peer, tls.ctx)) {
+        print_message("this machine has no ::1\n");
+        ws_peer_finish(&rig.peer);
+        tls_finish(&tls);
+        return;
+    }
+    (void)snprintf(url, sizeof(url), "wss://[::1]:%u", rig.peer.port);
+    assert_int_equal(t3_rpc_connect(url, &options, &rig.rpc, NULL), T3_RPC_OK);
+    ws_peer_open(&rig.peer);
+    rig_next(&rig, T3_RPC_EVENT_OPEN);
+    assert_string_equal(tls.name, "");
+    (void)snprintf(line, sizeof(line), "\r\nHost: [::1]:%u\r\n", rig.peer.port);
+    assert_line(&rig, line);
+    rig_finish(&rig);
     tls_finish(&tls);
 }
 
@@ -790,7 +898,9 @@ int main(void)
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_defect),
         cmocka_unit_test(test_pings),
+        cmocka_unit_test(test_idle),
         cmocka_unit_test(test_tls),
+        cmocka_unit_test(test_tls_ipv6),
         cmocka_unit_test(test_tls_refused),
         cmocka_unit_test(test_tls_broken),
         cmocka_unit_test(test_tls_at_once),

@@ -43,6 +43,24 @@ static inline void ws_peer_init(struct ws_peer *p, SSL_CTX *tls)
     p->port = ntohs(a.sin_port);
 }
 
+/* The same on ::1; false on a machine that has none. */
+static inline bool ws_peer_init_v6(struct ws_peer *p, SSL_CTX *tls)
+{
+    struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback};
+    socklen_t len = sizeof(a);
+
+    *p = (struct ws_peer){.tls = tls, .fd = -1};
+    buf_init(&p->frame, 64 << 20);
+    p->listening = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (p->listening < 0 || bind(p->listening, (const struct sockaddr *)&a, len) != 0) {
+        return false;
+    }
+    assert_int_equal(listen(p->listening, 8), 0);
+    assert_int_equal(getsockname(p->listening, (struct sockaddr *)&a, &len), 0);
+    p->port = ntohs(a.sin6_port);
+    return true;
+}
+
 /* Ends the connection, if there is one. */
 static inline void ws_peer_drop(struct ws_peer *p)
 {
