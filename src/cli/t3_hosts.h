@@ -47,8 +47,8 @@ int t3_hosts_load(const struct t3_hosts_flags *flags, struct t3_hosts *ret_hosts
 int t3_hosts_load_one(const char *word, const char *file, struct t3_hosts *ret_hosts,
                       struct errmsg *msg) MUST_USE;
 
-/* Writes where the file is; `flag` is what --t3-hosts says, or NULL. ERR_INVALID when there is no place, or it is too
- * long. */
+/* Writes where the file is; `flag` is what --t3-hosts says, or NULL. ERR_INVALID when there is no
+ * place, or it is too long. */
 int t3_hosts_locate(const char *flag, char out[static T3_HOSTS_PATH_BYTES],
                     struct errmsg *msg) MUST_USE;
 

@@ -26,7 +26,7 @@ function good(program, args, options) {
 
 // The flags that a help text lists, and the words below a line that ends in a colon.
 const flagsOf = (help) => [...help.matchAll(/^ {2}(--[a-z0-9-]+)/gm)].map((found) => found[1]);
-const toolsOf = (help) => [...help.matchAll(/^ {2}arbe [a-z]+ ([a-z][a-z-]*)/gm)].map((found) => found[1]);
+const toolsOf = (help) => [...help.matchAll(/^ {2}arbe [a-z0-9]+ ([a-z][a-z-]*)/gm)].map((found) => found[1]);
 const GROUPS = ['agent', 'auth', 'config', 'house', 'thread']; // of the API
 // The commands of such a group, some of which are two words.
 const commandsOf = (group) => [...good(BIN, [group, '--help']).matchAll(new RegExp(`^ {2}arbe ${group} ((key |entries )?[a-z]+)`, 'gm'))]
@@ -56,6 +56,7 @@ describe('make install', { timeout: 120_000 }, () => {
             'usr/share/man/man1/arbe-serve.1',
             'usr/share/man/man1/arbe-stream.1',
             'usr/share/man/man1/arbe-streams.1',
+            'usr/share/man/man1/arbe-t3.1',
             'usr/share/man/man1/arbe-threads.1',
             'usr/share/man/man1/arbe.1',
             'usr/share/zsh/site-functions/_arbe',
@@ -162,6 +163,23 @@ describe('the manual', { timeout: 120_000 }, () => {
         }
     });
 
+    test('tells of every command of t3, with its flags', () => {
+        const text = page('arbe-t3.1');
+        const told = new Set();
+        for (const name of toolsOf(good(BIN, ['t3', '--help']))) {
+            assert.match(text, new RegExp(`^\\.B ${name}$`, 'm'), name);
+            assert.match(text, new RegExp(`^\\.B arbe t3 ${name}$`, 'm'), name);
+            for (const flag of flagsOf(good(BIN, ['t3', name, '--help']))) {
+                told.add(flag);
+                assert.match(text, new RegExp(`^\\.(B|BI) .*${flag}\\b`, 'm'), flag);
+            }
+        }
+        assert.ok(told.size >= 8);
+        for (const [flag] of text.matchAll(/--[a-z][a-z0-9-]+/g)) {
+            assert.ok(told.has(flag), `${flag} is in the manual only`);
+        }
+    });
+
     test('is sound roff', () => {
         for (const name of readdirSync(join(ROOT, 'docs/man'))) {
             const { status, stderr } = command('groff', ['-man', '-Tutf8', '-ww', '-z', join('docs/man', name)]);
@@ -192,7 +210,7 @@ describe('completions', { timeout: 120_000 }, () => {
         const offers = (...words) => complete(words).split('\n').filter((word) => word.startsWith(words.at(-1)) && word !== '').sort();
 
         test(`${name}: commands, tools, flags and values come from the help`, () => {
-            assert.deepEqual(offers('arbe', ''), [...GROUPS, 'board', 'serve', 'stream', 'streams'].sort());
+            assert.deepEqual(offers('arbe', ''), [...GROUPS, 'board', 'serve', 'stream', 'streams', 't3'].sort());
             assert.deepEqual(offers('arbe', 'streams', ''), toolsOf(help).sort());
             assert.deepEqual(offers('arbe', 'streams', '--'), flagsOf(help).sort());
             assert.deepEqual(offers('arbe', 'streams', '--sse-'), ['--sse-heartbeat', '--sse-lifetime']);
@@ -215,6 +233,8 @@ describe('completions', { timeout: 120_000 }, () => {
             assert.deepEqual(offers('arbe', 'thread', 'entries', ''), ['create', 'read']);
             assert.deepEqual(offers('arbe', 'board', ''), toolsOf(good(BIN, ['board', '--help'])).sort());
             assert.deepEqual(offers('arbe', 'board', 'fold', '--'), flagsOf(good(BIN, ['board', 'fold', '--help'])).sort());
+            assert.deepEqual(offers('arbe', 't3', ''), toolsOf(good(BIN, ['t3', '--help'])).sort());
+            assert.deepEqual(offers('arbe', 't3', 'login', '--'), flagsOf(good(BIN, ['t3', 'login', '--help'])).sort());
             assert.deepEqual(offers('arbe', 'agent', 'key', 'r'), ['revoke']);
             assert.deepEqual(offers('arbe', 'thread', 'list', ''), []);
             assert.deepEqual(offers('arbe', 'house', 'add', 'x', '--role', ''), ['member', 'owner']);

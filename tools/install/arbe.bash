@@ -8,7 +8,7 @@ _arbe_help() {
 # The commands or tools that the help of a command lists: the words that come behind its own.
 _arbe_words() {
     local IFS=' '
-    _arbe_help "$@" | sed -n -e "s/^  arbe${2:+ ${*:2}} \([a-z][a-z-]*\)\( .*\)\{0,1\}$/\1/p" -e 's/^  \([a-z][a-z-]*\)  *[a-z].*/\1/p' | sort -u
+    _arbe_help "$@" | sed -n -e "s/^  arbe${2:+ ${*:2}} \([a-z][a-z-]*\)\( .*\)\{0,1\}$/\1/p" -e 's/^  \([a-z][a-z0-9-]*\)  *[a-z].*/\1/p' | sort -u
 }
 
 # The flags of a help text.
