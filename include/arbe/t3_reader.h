@@ -36,7 +36,8 @@ struct t3_reader_options {
     int (*token)(void *context, char token[T3_READER_TOKEN_BYTES],
                  char message[T3_RPC_MESSAGE_BYTES]);
     void *context;
-    int initial_delay_ms; /* the pause after a break; longer each time, until LIVE again */
+    int initial_delay_ms; /* the pause after a break; longer each time, until it was LIVE
+                           * for max_delay_ms */
     int max_delay_ms;
     double multiplier; /* 1 or more */
 };

@@ -5,8 +5,8 @@
  * A connection ends for good or for a while. What asking again would not change is REFUSED: a
  * token, a scope, a method, a version; nothing is tried until t3_reader_retry. All else is LOST:
  * the connection is freed, whatever it had still to tell, and after a pause another one is made,
- * where the server begins each stream with a snapshot. Pauses grow until a subscription has come to
- * be live again, so that a server which takes connections and breaks them is not hammered. What
+ * where the server begins each stream with a snapshot. Pauses grow until a connection has been live
+ * for as long as the longest of them, so that a server which answers and breaks is not hammered. What
  * takes an operator or much of both sides, a bad certificate or a message beyond the limit, goes
  * straight to the longest one: it does not heal by itself soon, and it must not be for ever.
  *
@@ -45,6 +45,7 @@ struct t3_reader {
     enum t3_reader_state told; /* the last that was given as an event */
     bool news;                 /* `state` is to be given */
     struct t3_rpc_error error; /* LOST, REFUSED: why */
+    uint64_t live_ms;          /* when this connection was first LIVE; 0: not yet */
     int delay_ms;              /* LOST: the pause */
     uint64_t due_ms;           /* LOST: its end */
 };
@@ -203,6 +204,7 @@ static void drop_connection(struct t3_reader *r)
     t3_rpc_free(r->connection);
     r->connection = NULL;
     r->open = false;
+    r->live_ms = 0;
     t3_subscriptions_restart(&r->subscriptions);
 }
 
@@ -221,6 +223,9 @@ static void lose(struct t3_reader *r, const struct t3_rpc_error *error)
 {
     struct t3_rpc_error why = *error;
 
+    if (r->live_ms != 0 && t3_now_ms() - r->live_ms >= (uint64_t)r->options.max_delay_ms) {
+        t3_backoff_reset(&r->backoff);
+    }
     drop_connection(r);
     if (why.code == T3_RPC_ERROR_TLS || why.code == T3_RPC_ERROR_LIMIT) {
         t3_backoff_jump(&r->backoff);
@@ -254,8 +259,8 @@ static void settle(struct t3_reader *r)
     bool live = t3_subscriptions_live(&r->subscriptions);
 
     if (r->open) {
-        if (live && r->subscriptions.count > 0) {
-            t3_backoff_reset(&r->backoff);
+        if (live && r->subscriptions.count > 0 && r->live_ms == 0) {
+            r->live_ms = t3_now_ms();
         }
         enter(r, live ? T3_READER_LIVE : T3_READER_CATCHING_UP);
     }

@@ -220,8 +220,8 @@ static void test_dice(void **state)
     t3_reader_free(r);
 }
 
-/* A server that takes connections and breaks them is not hammered: pauses grow until a
- * subscription was live, and begin anew then. */
+/* A server that takes connections and breaks them, even behind its snapshots, is not hammered:
+ * pauses grow until it was live for as long as the longest of them, and begin anew then. */
 static void test_pauses_begin_anew(void **state)
 {
     struct t3_reader *r = new_reader(NULL);
@@ -244,12 +244,23 @@ static void test_pauses_begin_anew(void **state)
     fake_chunk(1, "[1]");
     assert_told(r, "catching up 1!:[1]");
     t3_reader_ack(r, 1);
+    fake_sleep(4999);
+    fake_closed(T3_RPC_ERROR_CLOSED);
+    assert_told(r, "live lost 1125 CLOSED");
+    fake_sleep(1125);
+    assert_told(r, "connecting");
+    fake_open();
+    fake_chunk(1, "[1]");
+    assert_told(r, "catching up 1!:[1]");
+    t3_reader_ack(r, 1);
+    fake_sleep(5000);
     fake_closed(T3_RPC_ERROR_CLOSED);
     assert_told(r, "live lost 500 CLOSED");
     fake_sleep(500);
     t3_reader_unsubscribe(r, 1);
     assert_told(r, "connecting");
     fake_open();
+    fake_sleep(5000);
     fake_closed(T3_RPC_ERROR_CLOSED);
     assert_told(r, "live lost 750 CLOSED"); /* with nothing to be live */
     t3_reader_free(r);
