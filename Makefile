@@ -2,6 +2,7 @@
 #   V=1 shows commands   B=dir builds elsewhere   WERROR=1 makes warnings errors   CC=clang, OPT=-O0, SAN=address as wished
 B      ?= build
 OPT    ?= -O2
+SYMBOLS ?= -g
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
 SAN    ?=
@@ -25,7 +26,7 @@ WARN += $(if $(findstring clang,$(CC)),-Wno-gnu-variable-sized-type-not-at-end -
 WARN += $(if $(SAN),-Wno-maybe-uninitialized -Wno-stringop-overflow)
 HARD := $(if $(SAN)$(COV)$(filter -O0,$(OPT)),,-D_FORTIFY_SOURCE=2 -fstack-protector-strong)
 SANF := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-ALL_CFLAGS = -std=gnu11 $(OPT) -g -D_GNU_SOURCE -Isrc -Iinclude -Itests -fPIC -pthread $(HARD) $(SANF) \
+ALL_CFLAGS = -std=gnu11 $(OPT) $(SYMBOLS) -D_GNU_SOURCE -Isrc -Iinclude -Itests -fPIC -pthread $(HARD) $(SANF) \
              $(if $(COV),--coverage) $(WARN) $(CFLAGS)
 ALL_LDFLAGS = -pthread $(SANF) $(if $(COV),--coverage) -Wl,-z,relro,-z,now $(LDFLAGS)
 LDLIBS += -llmdb -lpthread

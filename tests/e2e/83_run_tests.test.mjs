@@ -1,7 +1,7 @@
 // Tier 80: tools/run-tests counts what passed, what failed, and what this machine cannot run, and mixes up none of them.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { tempDir } from './lib/server.mjs';
@@ -54,6 +54,18 @@ describe('run-tests', { timeout: 120_000 }, () => {
         assert.equal(none.lines.at(-1), 'it: 1 passed, 1 failed');
         assert.equal(none.code, 1);
         assert.equal(runOver(t, {}).code, 1);
+    });
+
+    test('what starts first because it takes longest is there', () => {
+        const [, list] = /^const LONGEST = \[([^\]]*)\]/m.exec(readFileSync(TOOL, 'utf8'));
+        const names = [...list.matchAll(/"([^"]+)"/g)].map((found) => found[1]);
+        assert.ok(names.length > 0);
+        const file = { unit: (name) => `${name}_test.c`, sim: (name) => `${name}_sim.c`, e2e: (name) => `${name}.test.mjs` };
+        const missing = names.filter((name) => {
+            const [, tier, rest] = /^(\w+)\/(.*)$/.exec(name);
+            return file[tier] && !existsSync(join(TOOL, '../../tests', tier, file[tier](rest)));
+        });
+        assert.deepEqual(missing, []);
     });
 
     test('what failed is counted, and is the last word', (t) => {
