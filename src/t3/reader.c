@@ -6,9 +6,9 @@
  * token, a scope, a method, a version; nothing is tried until t3_reader_retry. All else is LOST:
  * the connection is freed, whatever it had still to tell, and after a pause another one is made,
  * where the server begins each stream with a snapshot. Pauses grow until a connection has been live
- * for as long as the longest of them, so that a server which answers and breaks is not hammered. What
- * takes an operator or much of both sides, a bad certificate or a message beyond the limit, goes
- * straight to the longest one: it does not heal by itself soon, and it must not be for ever.
+ * for as long as the longest of them, so that a server which answers and breaks is not hammered.
+ * What takes an operator or much of both sides, a bad certificate or a message beyond the limit,
+ * goes straight to the longest one: it does not heal by itself soon, and it must not be for ever.
  *
  * `state` and `connection` say together where a reader is. CONNECTING without a connection is to
  * be dialled, which waits until CONNECTING was told: so each failure is told, also one at once. */
