@@ -1,0 +1,160 @@
+/* Changing the file of hosts: what is changed, and that nothing else is. */
+#include "cli/t3_hosts_file.c"
+
+#include "unit/base/unit.h"
+
+#include <sys/stat.h>
+
+static char path[64];
+
+static int begin(void **state)
+{
+    char dir[64] = "/tmp/arbe-t3-file-XXXXXX";
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%.40s/t3", dir);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    (void)unlink(path); /* not every test leaves one */
+    *strrchr(path, '/') = '\0';
+    return rmdir(path);
+}
+
+static void put(const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void assert_file(const char *wanted)
+{
+    char text[4096] = "";
+    FILE *file = fopen(path, "r");
+
+    assert_non_null(file);
+    assert_int_equal(fread(text, 1, sizeof(text) - 1, file), strlen(wanted));
+    assert_int_equal(fclose(file), 0);
+    assert_string_equal(text, wanted);
+}
+
+static const struct t3_section mac = {"mac", "http://m", "t3-tokens/mac", NULL};
+
+/* A section comes to the end, behind a blank line, or in the place of the one with that name. */
+static void puts_sections(void **state)
+{
+    const char *const cases[][2] = {
+        {"", "[mac]\nurl = http://m\nsecret-file = t3-tokens/mac\n"},
+        {"# x\n", "# x\n\n[mac]\nurl = http://m\nsecret-file = t3-tokens/mac\n"},
+        {"[a]\nurl = u", "[a]\nurl = u\n\n[mac]\nurl = http://m\nsecret-file = t3-tokens/mac\n"},
+        {"[ mac ]\r\nurl = u\r\n\r\n# of b\r\n[b]\r\nurl = v",
+         "[mac]\nurl = http://m\nsecret-file = t3-tokens/mac\n\r\n# of b\r\n[b]\r\nurl = v"},
+        {"[macs]\nurl = u\n[mac]\n# in it\nca-file = x\n[b]\nurl = v\n",
+         "[macs]\nurl = u\n[mac]\nurl = http://m\nsecret-file = t3-tokens/mac\n[b]\nurl = v\n"},
+        {"# [mac]\n[b]\nurl = v\n",
+         "# [mac]\n[b]\nurl = v\n\n[mac]\nurl = http://m\nsecret-file = t3-tokens/mac\n"},
+    };
+    struct errmsg msg = {{0}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        put(cases[i][0]);
+        assert_int_equal(t3_hosts_file_put(path, &mac, &msg), 0);
+        assert_file(cases[i][1]);
+        assert_int_equal(t3_hosts_file_put(path, &mac, &msg), 0); /* once more changes nothing */
+        assert_file(cases[i][1]);
+    }
+}
+
+/* Taken out again, the file is as it was but for blank lines; of others nothing is lost. */
+static void removes_sections(void **state)
+{
+    struct errmsg msg = {{0}};
+
+    (void)state;
+    put("# x\n[a]\nurl = u\n# y\n[mac]\nurl = http://m\n\n# z\n[b]\nurl = v\n");
+    assert_int_equal(t3_hosts_file_remove(path, "mac", &msg), 0);
+    assert_file("# x\n[a]\nurl = u\n# y\n\n# z\n[b]\nurl = v\n");
+    assert_int_equal(t3_hosts_file_remove(path, "nobody", &msg), 0);
+    assert_int_equal(t3_hosts_file_remove(path, "b", &msg), 0);
+    assert_int_equal(t3_hosts_file_remove(path, "a", &msg), 0);
+    assert_file("# x\n# y\n\n# z\n");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(t3_hosts_file_remove(path, "a", &msg), 0);
+    assert_int_equal(access(path, F_OK), -1); /* there was none, and none is made */
+}
+
+/* A file beyond the cap is refused, and stays. */
+static void caps_the_file(void **state)
+{
+    static char text[CONFIG_FILE_BYTES_MAX];
+    struct stat info;
+    struct errmsg msg = {{0}};
+
+    (void)state;
+    memset(text, '#', sizeof(text) - 1);
+    put(text);
+    assert_int_equal(t3_hosts_file_put(path, &mac, &msg), ERR_INVALID);
+    assert_non_null(strstr(msg.text, "more than 65536 bytes"));
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_size, sizeof(text) - 1);
+}
+
+/* A link to the file, as people keep who have their settings elsewhere, stays a link. */
+static void follows_links(void **state)
+{
+    char real[80];
+    struct stat info;
+    struct errmsg msg = {{0}};
+
+    (void)state;
+    (void)snprintf(real, sizeof(real), "%s.real", path);
+    put("");
+    assert_int_equal(rename(path, real), 0);
+    assert_int_equal(symlink(real, path), 0);
+    assert_int_equal(t3_hosts_file_put(path, &mac, &msg), 0);
+    assert_int_equal(lstat(path, &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_file("[mac]\nurl = http://m\nsecret-file = t3-tokens/mac\n");
+    assert_int_equal(unlink(real), 0);
+}
+
+/* Tokens are beside the file, under names that can be those of files. */
+static void names_tokens(void **state)
+{
+    char out[T3_HOSTS_PATH_BYTES];
+    char label[300];
+    struct errmsg msg;
+
+    (void)state;
+    t3_hosts_file_token_path("/a/b/t3", "mac", out);
+    assert_string_equal(out, "/a/b/t3-tokens/mac");
+    t3_hosts_file_token_path("t3", "mac", out);
+    assert_string_equal(out, "t3-tokens/mac");
+    memset(label, 'x', sizeof(label));
+    label[200] = '\0';
+    assert_int_equal(t3_hosts_file_check_label(label, &msg), 0);
+    label[200] = 'x';
+    label[201] = '\0';
+    assert_int_equal(t3_hosts_file_check_label(label, &msg), ERR_INVALID);
+    assert_int_equal(t3_hosts_file_check_label("..", &msg), ERR_INVALID);
+}
+
+#define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(puts_sections), RIG_TEST(removes_sections), RIG_TEST(caps_the_file),
+        RIG_TEST(follows_links), RIG_TEST(names_tokens),
+    };
+
+    return UNIT_RUN(tests);
+}
