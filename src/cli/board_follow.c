@@ -95,7 +95,7 @@ static void refill(struct follow *f)
 /* Whether somebody still reads stdout: a closed pipe ends the command, too, if nothing changes. */
 static bool is_read(const struct pollfd *out)
 {
-    return (out->revents & (POLLERR | POLLNVAL)) == 0;
+    return (out->revents & (POLLERR | POLLHUP | POLLNVAL)) == 0;
 }
 
 static int run(struct follow *f)

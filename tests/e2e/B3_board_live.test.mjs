@@ -1,0 +1,455 @@
+// Tier B3: arbe board. The real program on a real terminal, or none, reads real servers; screens are what a terminal's
+// emulator shows.
+import assert from 'node:assert/strict';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { tempDir } from './lib/server.mjs';
+import { Shell } from './lib/shell.mjs';
+import { startPeer, threadRemoved, threadShell, threadUpdated } from './lib/t3_peer.mjs';
+import { Terminal } from './lib/terminal.mjs';
+import { eventually } from './lib/wait.mjs';
+
+const HOUR_MS = 3600_000;
+const FOOT = 'q quit  / filter  g by host  r retry  ? help';
+const shell = new Shell({}, ['board']);
+const dir = tempDir();
+after(() => rmSync(dir, { recursive: true, force: true }));
+
+// Half an hour more, so that hours stay what they are while a test runs.
+const ago = (hours) => new Date(Date.now() - (hours + 0.5) * HOUR_MS).toISOString();
+const said = (text) => ({ id: `m-${text}`, role: 'assistant', text, updatedAt: ago(1) });
+const thread = (title, status, hours, text) => ({
+    title, status, latestVisibleMessage: text === undefined ? null : said(text),
+    ...(hours === undefined ? {} : { latestRunId: 'r-1', latestRunRequestedAt: ago(hours) }),
+});
+
+async function peerFor(t, options) {
+    const peer = await startPeer(options);
+    t.after(() => peer.stop());
+    return peer;
+}
+
+// A server that two threads are on.
+async function workshop(t, options) {
+    const peer = await peerFor(t, options);
+    peer.list(threadShell('t-1', thread('Fix the login', 'waiting', 3, 'Which of the two?')),
+              threadShell('t-2', thread('Refactor the store', 'running', 2, 'I am looking at it')));
+    return peer;
+}
+
+// A hosts' file that has tokens: { mac: [peer, token] }.
+let files = 0;
+function hostsFile(hosts) {
+    const file = join(dir, `t3-${++files}`);
+    const sections = Object.entries(hosts).map(([host, [peer, token]]) => {
+        writeFileSync(`${file}-${host}`, `${token}\n`, { mode: 0o600 });
+        return `[${host}]\nurl = ${peer.base}\nsecret-file = ${file}-${host}\n`;
+    });
+    writeFileSync(file, sections.join(''));
+    return file;
+}
+
+function boardFor(t, args, options) {
+    const terminal = new Terminal(['board', ...args], options);
+    t.after(() => terminal.dispose());
+    return terminal;
+}
+
+// The board of one host, as soon as it has a row.
+async function boardOf(t, peer, options = {}) {
+    const terminal = boardFor(t, ['--t3', `mac=${peer.base}`], { columns: 76, rows: 9, ...options });
+    await terminal.until('mac live');
+    return terminal;
+}
+
+const FIRST = [
+    'Threads by state                             2 threads, 1 waiting, 1 running',
+    'mac live',
+    'waiting 1',
+    '  Fix the login             mac     3h  Which of the two?',
+    'running 1',
+    '  Refactor the store        mac     2h  I am looking at it',
+    '', '', FOOT,
+];
+
+describe('arbe board: screens', { timeout: 240_000 }, () => {
+    test('rows by state, newest activity first; changes show at once', async (t) => {
+        const peer = await workshop(t);
+        const terminal = await boardOf(t, peer);
+        await terminal.shows(FIRST.join('\n'));
+        assert.ok(terminal.isOwn && !terminal.hasCursor);
+        peer.push(threadUpdated('t-3', thread('Docs', 'running', 1, 'Writing')), threadUpdated('t-1', thread('Fix the login', 'idle', 3, 'Done.')));
+        await terminal.shows([
+            'Threads by state                                        3 threads, 2 running',
+            'mac live',
+            'running 2',
+            '  Docs                      mac     1h  Writing',
+            '  Refactor the store        mac     2h  I am looking at it',
+            'idle 1',
+            '  Fix the login             mac     3h  Done.',
+            '', FOOT].join('\n'));
+        peer.push(threadRemoved('t-2'), threadRemoved('t-3'));
+        await terminal.shows([
+            'Threads by state                                                    1 thread',
+            'mac live', 'idle 1', '  Fix the login             mac     3h  Done.', '', '', '', '', FOOT].join('\n'));
+    });
+
+    test('two hosts, by state and by host', async (t) => {
+        const [mac, box] = [await workshop(t), await peerFor(t)];
+        box.list(threadShell('t-1', thread('Same id, other host', 'running', 1)));
+        const terminal = boardFor(t, ['--t3', `mac=${mac.base}`, '--t3', `box=${box.base}`], { columns: 60, rows: 10 });
+        await terminal.until('mac live  box live');
+        await terminal.shows([
+            'Threads by state             3 threads, 1 waiting, 2 running',
+            'mac live  box live',
+            'waiting 1',
+            '  Fix the login                                   mac     3h',
+            'running 2',
+            '  Same id, other host                             box     1h',
+            '  Refactor the store                              mac     2h',
+            '', '', FOOT].join('\n'));
+        terminal.type('g');
+        await terminal.shows([
+            'Threads by host              3 threads, 1 waiting, 2 running',
+            'mac live  box live',
+            'mac 2',
+            '  Refactor the store                       running        2h',
+            '  Fix the login                            waiting        3h',
+            'box 1',
+            '  Same id, other host                      running        1h',
+            '', '', FOOT.replace('by host', 'by state')].join('\n'));
+        terminal.type('g');
+        await terminal.until('Threads by state');
+    });
+
+    test('the filter works while it is typed', async (t) => {
+        const terminal = await boardOf(t, await workshop(t));
+        terminal.type('/STORE');
+        await terminal.shows([
+            'Threads by state                        1 of 2 threads, 1 waiting, 1 running',
+            'mac live',
+            'running 1',
+            '  Refactor the store        mac     2h  I am looking at it',
+            '', '', '', '',
+            '/STORE                                         Enter keeps it, Esc clears it'].join('\n'));
+        terminal.type('q');
+        await terminal.until('Nothing matches "STOREq": Esc shows all.');
+        terminal.type('\x7f\r');
+        await terminal.until('/STORE  Esc clear');
+        terminal.type('\x1b');
+        await terminal.shows(FIRST.join('\n'));
+    });
+
+    test('rows are selected, and shown whole', async (t) => {
+        const terminal = await boardOf(t, await workshop(t), { rows: 11 });
+        terminal.type('\x1b[B\x1b[B');
+        await terminal.until('> Refactor');
+        assert.ok(terminal.cellOf('> Refactor').isInverse());
+        assert.match(terminal.screen, /2\/2$/);
+        terminal.type('\r');
+        await terminal.until('any key goes back');
+        assert.match(terminal.screen, /\ntitle    Refactor the store\nhost     mac\nstate    running\nactive   .*Z\nthread   t-2\nmessage  I am looking at it\n/);
+        terminal.type('x');
+        await terminal.until('> Refactor');
+    });
+
+    test('help', async (t) => {
+        const terminal = await boardOf(t, await workshop(t), { rows: 16 });
+        terminal.type('?');
+        await terminal.until('shows only what matches, while you type');
+        terminal.type('q');
+        await terminal.until('Fix the login');
+    });
+
+    test('a window of any size', async (t) => {
+        const terminal = await boardOf(t, await workshop(t));
+        terminal.resize(30, 5);
+        await terminal.shows('Threads by state  2 threads,…\nmac live\nwaiting 1\n  Fix the login             3h\nq quit  / filter  g by host…');
+        terminal.resize(1, 1);
+        await terminal.shows('…');
+        terminal.resize(20, 2);
+        await terminal.shows('  Fix the login\nq quit  / filter  g…');
+        terminal.resize(76, 9);
+        await terminal.shows(FIRST.join('\n'));
+    });
+
+    test('what others wrote commands no terminal, and keeps its columns', async (t) => {
+        const peer = await peerFor(t);
+        const odd = '\x1b[2J\x1b]0;title\x07\u009b31mred\u202eback\r\nend';
+        const wide = '你好 e\u0301 👩‍💻 ❤️ end';
+        peer.list(threadShell('t-1', thread(odd, 'running', 1, odd)), threadShell('t-2', thread(wide, 'running', 2, wide)));
+        const terminal = await boardOf(t, peer);
+        await terminal.until(/mac {5}2h/);
+        const [first, second] = terminal.screen.split('\n').slice(3);
+        assert.equal(first, '  ?[2J?]0;title??31mredba…  mac     1h  ?[2J?]0;title??31mredback end');
+        assert.match(second, /^ {2}你好 e\u0301 .* end +mac {5}2h {2}你好 e\u0301 .* end$/);
+        const told = terminal.raw.replace(/\x1b\[[0-9;?]*[a-zA-Z]/g, '');
+        assert.doesNotMatch(told, /[\x00-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80\xae/);
+    });
+
+    test('colours, unless somebody wants none', async (t) => {
+        const peer = await workshop(t);
+        const terminal = await boardOf(t, peer);
+        assert.equal(terminal.cellOf('waiting 1').getFgColor(), 3);
+        const plain = await boardOf(t, peer, { env: { NO_COLOR: '1' } });
+        assert.ok(plain.cellOf('waiting 1').isFgDefault() && plain.cellOf('waiting 1').isBold());
+        const ascii = await boardOf(t, peer, { columns: 30, env: { LC_ALL: 'C.UTF-8' } });
+        assert.match(ascii.screen, /…/);
+    });
+
+    test('ten thousand rows', async (t) => {
+        const peer = await peerFor(t);
+        peer.list(...Array.from({ length: 10_000 }, (_, i) => threadShell(`t-${i}`, thread(`Thread ${i}`, 'running', 1 + i, 'said'))));
+        const terminal = await boardOf(t, peer, { rows: 24 });
+        await terminal.until('10000 threads');
+        terminal.type('\x1b[F');
+        await terminal.until('> Thread 9999');
+        terminal.type('/9998');
+        await terminal.until('1 of 10000 threads');
+        assert.match(terminal.screen, /> Thread 9998 /);
+        terminal.type('\x1b');
+        await terminal.until('9999/10000');
+        peer.push(threadUpdated('t-9998', thread('Last but one', 'waiting', 0)));
+        await terminal.until(/\nwaiting 1\n> Last but one /);
+    });
+});
+
+describe('arbe board: hosts', { timeout: 240_000 }, () => {
+    test('lost, and back', async (t) => {
+        const peer = await workshop(t);
+        const terminal = await boardOf(t, peer);
+        await peer.stop();
+        await terminal.until(/\nmac lost: .*; trying again\n/s);
+        assert.match(terminal.screen, /Fix the login/); // what was known stays, and is dim
+        assert.ok(terminal.cellOf('Fix the login').isDim());
+        peer.list(threadShell('t-3', thread('New meanwhile', 'idle')));
+        await peer.start();
+        await terminal.until('mac live');
+        await terminal.until('New meanwhile');
+        assert.ok(!terminal.cellOf('Fix the login').isDim());
+    });
+
+    test('refused: why, and what to do; then r connects', async (t) => {
+        const peer = await workshop(t, { token: 'good-token' });
+        const terminal = boardFor(t, ['--t3-hosts', hostsFile({ mac: [peer, 'bad-token'] })], { columns: 100, rows: 9 });
+        await terminal.until('There is no host to read from.');
+        assert.match(terminal.screen, /\nmac refused: .*; sign in with: arbe t3\s+login http/);
+        assert.ok(!terminal.screen.includes('bad-token'));
+        peer.grant('bad-token');
+        terminal.type('r');
+        await terminal.until('mac live');
+        await terminal.until('Fix the login');
+        assert.ok(peer.upgrades.length >= 2);
+    });
+
+    test('nothing yet, and nothing at all', async (t) => {
+        const peer = await peerFor(t);
+        peer.answers['orchestration.subscribeShell'] = () => {};
+        const terminal = boardFor(t, ['--t3', `mac=${peer.base}`]);
+        await terminal.until('mac catching up');
+        assert.match(terminal.screen, /Nothing yet: waiting for what the hosts tell\./);
+        (await peer.call('orchestration.subscribeShell')).offer(peer.snapshot());
+        await terminal.until('No threads yet.');
+    });
+
+    test('no host is known', async () => {
+        for (const args of [[], ['--json'], ['--once']]) {
+            const { code, stdout, stderr } = await shell.run(args);
+            assert.deepEqual({ code, stdout }, { code: 1, stdout: '' });
+            assert.match(stderr, /^arbe board: no T3 Code server is known yet; sign in to one with arbe t3 login URL, or /);
+        }
+    });
+});
+
+describe('arbe board: ways out', { timeout: 240_000 }, () => {
+    // The program has ended as it should, and the terminal is as it was.
+    async function left(terminal, how) {
+        assert.equal(await terminal.end(), `${how} same`);
+        assert.ok(!terminal.isOwn && terminal.hasCursor && terminal.emulator.modes.wraparoundMode);
+        assert.equal(terminal.screen, '');
+    }
+
+    test('q', async (t) => {
+        const terminal = await boardOf(t, await workshop(t));
+        terminal.type('q');
+        await left(terminal, 'exit 0');
+    });
+
+    for (const [name, how] of [['SIGINT', 130], ['SIGTERM', 143], ['SIGHUP', 129], ['SIGQUIT', 131]]) {
+        test(name, async (t) => {
+            const terminal = await boardOf(t, await workshop(t));
+            terminal.signal(name);
+            await left(terminal, `exit ${how}`);
+        });
+    }
+
+    test('Ctrl-C, also while the filter is typed', async (t) => {
+        const terminal = await boardOf(t, await workshop(t));
+        terminal.type('/xyz');
+        await terminal.until('Nothing matches');
+        terminal.type('\x03');
+        await left(terminal, 'exit 130');
+    });
+
+    test('Ctrl-Z gives the terminal back, and fg takes it again', async (t) => {
+        const peer = await workshop(t);
+        const terminal = await boardOf(t, peer);
+        terminal.type('\x1a');
+        await terminal.until(({ told }) => told.at(-1) === 'stopped same');
+        await terminal.until(({ isOwn, hasCursor }) => !isOwn && hasCursor);
+        peer.push(threadUpdated('t-1', thread('Fixed meanwhile', 'idle', 3)));
+        terminal.resize(70, 9);
+        terminal.signal('SIGCONT');
+        await terminal.until('Fixed meanwhile');
+        assert.ok(terminal.isOwn && !terminal.hasCursor);
+        terminal.type('q');
+        await left(terminal, 'exit 0');
+    });
+
+    test('a window that is closed', async (t) => {
+        const terminal = await boardOf(t, await workshop(t));
+        terminal.hangUp();
+        assert.match(await terminal.end(), /^exit 129 /);
+    });
+
+    test('a terminal that takes nothing holds up no signal, nor the servers', async (t) => {
+        const peer = await workshop(t);
+        const terminal = await boardOf(t, peer);
+        terminal.hold();
+        let round = 0;
+        const busy = () => peer.push(...Array.from({ length: 20 }, (_, i) => threadUpdated(`t-${i}`, thread(`Round ${round++}`, 'running', i))));
+        for (let i = 0; i < 50; i++) {
+            busy();
+            await peer.until('an ack of it', () => true);
+        }
+        terminal.signal('SIGTERM');
+        await terminal.until(({ told }) => /^exit 143 same$/.test(told.at(-1)));
+    });
+});
+
+describe('arbe board: lines', { timeout: 240_000 }, () => {
+    const lines = (text) => text.split('\n').filter(Boolean);
+    const rowOf = (text) => lines(text).map((line) => JSON.parse(line));
+
+    test('plain: a line for each row that changes, hosts on stderr', async (t) => {
+        const peer = await workshop(t);
+        const running = shell.start('--t3', `mac=${peer.base}`);
+        await running.until(/Fix[^]*Refactor|Refactor[^]*Fix/);
+        await running.until(/mac: live\n/, 'stderr');
+        assert.deepEqual(lines(running.stdout).sort(), ['mac  running  Refactor the store — I am looking at it', 'mac  waiting  Fix the login — Which of the two?']);
+        peer.push(threadUpdated('t-1', thread('Fix\x1bed\u202e', 'idle', 3)));
+        await running.until(/mac {2}idle {2}Fix\?ed\n/);
+        peer.push(threadRemoved('t-1'));
+        await running.until(/mac {2}gone {2}Fix\?ed\n/);
+        await peer.stop();
+        await running.until(/arbe board: mac: lost: .*; trying again\n/, 'stderr');
+        running.kill('SIGTERM');
+        const { code, stderr } = await running.end();
+        assert.equal(code, 143);
+        assert.match(stderr, /^arbe board: mac: connecting\narbe board: mac: catching up\narbe board: mac: live\narbe board: mac: lost/);
+    });
+
+    test('--json: rows, gone, hosts', async (t) => {
+        const peer = await workshop(t);
+        const running = shell.start('--t3', `mac=${peer.base}`, '--json', '--snippet-length', '5');
+        await running.until(/"live"/);
+        const told = rowOf(running.stdout);
+        const rows = told.filter(({ type }) => type === 'row').map(({ row }) => row).sort((a, b) => (a.thread_id < b.thread_id ? -1 : 1));
+        assert.deepEqual(Object.keys(rows[0]), ['thread_id', 'title', 'state', 'last_turn_at', 'last_message_snippet', 'host']);
+        assert.deepEqual(rows.map(({ thread_id: id, title, state, last_message_snippet: snippet, host }) => [id, title, state, snippet, host]),
+            [['t-1', 'Fix the login', 'waiting', 'Which', 'mac'], ['t-2', 'Refactor the store', 'running', 'I am ', 'mac']]);
+        assert.deepEqual(told.at(-1), { type: 'host', host: 'mac', state: 'live', error: null });
+        peer.push(threadRemoved('t-1'));
+        await running.until(/"gone"/);
+        assert.deepEqual(rowOf(running.stdout).at(-1), { type: 'gone', thread_id: 't-1', host: 'mac' });
+        await peer.stop();
+        await running.until(/"lost"/);
+        const { error } = rowOf(running.stdout).find(({ state }) => state === 'lost');
+        assert.ok(error.code.length > 0 && error.message.length > 0);
+        running.kill('SIGINT');
+        const { code, stderr } = await running.end();
+        assert.deepEqual({ code, stderr }, { code: 130, stderr: '' });
+    });
+
+    test('all hosts refused: exit 1, with the sentence', async (t) => {
+        const peer = await workshop(t, { token: 'good' });
+        const file = hostsFile({ mac: [peer, 'bad'] });
+        const plain = await shell.run(['--t3-hosts', file]);
+        assert.deepEqual([plain.code, plain.stdout], [1, '']);
+        assert.match(plain.stderr, /mac: refused: .*; sign in with: arbe t3 login .*\narbe board: there is no host left to read from\n$/);
+        const json = await shell.run(['--t3-hosts', file, '--json']);
+        assert.equal(json.code, 1);
+        assert.equal(rowOf(json.stdout).at(-1).error.code, 'AUTH');
+        assert.equal((await shell.run([], { env: { ARBE_T3_HOSTS: file } })).code, 1);
+    });
+
+    test('--once prints what there is, sorted, and ends', async (t) => {
+        const peer = await workshop(t);
+        const good = await shell.run(['--t3', `mac=${peer.base}`, '--once']);
+        assert.deepEqual(good, { code: 0, signal: null, stderr: '',
+            stdout: 'mac  waiting  Fix the login — Which of the two?\nmac  running  Refactor the store — I am looking at it\n' });
+        const gone = await peerFor(t);
+        await gone.stop();
+        const half = await shell.run(['--t3', `mac=${peer.base}`, '--t3', `box=${gone.base}`, '--once']);
+        assert.deepEqual([half.code, half.stdout], [1, good.stdout]);
+        assert.match(half.stderr, /^arbe board: box: lost: /);
+        const json = await shell.run(['--t3', `mac=${peer.base}`, '--once', '--json']);
+        assert.deepEqual(rowOf(json.stdout).map(({ type }) => type), ['row', 'row', 'host']);
+        assert.equal(json.code, 0);
+    });
+
+    test('a pipe that is closed ends it without a word', async (t) => {
+        const peer = await workshop(t);
+        const running = shell.line(`arbe board --t3 mac=${peer.base} | head -n 1; echo "\${PIPESTATUS:-}" >&2`);
+        const { stdout } = await running.end();
+        assert.equal(lines(stdout).length, 1);
+        const quiet = shell.start('--t3', `mac=${peer.base}`);
+        await quiet.until(/Refactor/);
+        quiet.child.stdout.destroy();
+        const { code, signal, stderr } = await quiet.end();
+        assert.deepEqual({ code, signal }, { code: null, signal: 'SIGPIPE' });
+        assert.doesNotMatch(stderr, /output/);
+    });
+
+    test('a reader that is slow gets the newest, and the servers go on', async (t) => {
+        const peer = await workshop(t);
+        const running = shell.start('--t3', `mac=${peer.base}`, '--json');
+        await running.until(/"live"/);
+        running.child.stdout.pause();
+        const [ROUNDS, THREADS] = [20, 500];
+        for (let i = 0; i < ROUNDS; i++) {
+            peer.push(...Array.from({ length: THREADS }, (_, j) => threadUpdated(`t-${j}`, thread(`Round ${i} of ${j}`, 'running', 1, 'x'.repeat(150)))));
+            await peer.until('an ack of it', () => JSON.stringify(peer.sent('Chunk').at(-1)).includes(`Round ${i} of ${THREADS - 1}"`) &&
+                peer.received('Ack').length === peer.sent('Chunk').length);
+        }
+        running.child.stdout.resume();
+        await running.until((text) => text.split(`Round ${ROUNDS - 1} of `).length > THREADS);
+        assert.ok(lines(running.stdout).length < ROUNDS * THREADS, 'what is told is not what is old by then');
+        running.kill('SIGTERM');
+        assert.equal((await running.end()).code, 143);
+    });
+
+    test('TERM=dumb, or keys that come from elsewhere: lines', async (t) => {
+        const peer = await workshop(t);
+        const dumb = boardFor(t, ['--t3', `mac=${peer.base}`], { env: { TERM: 'dumb' } });
+        await dumb.until('mac  waiting  Fix the login');
+        assert.ok(!dumb.isOwn);
+        assert.ok(!dumb.raw.includes('\x1b'));
+        dumb.type('\x03');
+        assert.equal(await dumb.end(), 'exit 130 same');
+    });
+
+    test('wrong usage is 2', async () => {
+        for (const args of [['word'], ['--nothing'], ['--json', 'word'], ['--snippet-length', '0']]) {
+            const { code, stdout, stderr } = await shell.run(args);
+            assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
+            assert.match(stderr, /^arbe board: /);
+        }
+        const help = await shell.good(['--help']);
+        for (const word of ['--t3 HOST=URL', '--t3-hosts FILE', '--json', '--once', '--snippet-length N', 'arbe board fold']) {
+            assert.ok(help.includes(word), word);
+        }
+        assert.equal(await shell.good(['--json', '--help']), help);
+    });
+});
