@@ -402,6 +402,8 @@ int t3_login(struct t3_call *call)
     if (code == 0) {
         end_token_before(call, &l);
         print_login(call, &l);
+    } else if (interrupt_signal() != 0 && l.grant.token[0] != '\0') {
+        t3_call_tell(call, "%s", msg.text); /* which session is to be ended */
     }
     profiles_finish(&l.kept.file);
     explicit_bzero(&l, sizeof(l));

@@ -92,26 +92,29 @@ static void fail(struct probe *p, enum t3_rpc_code code, const char *sentence)
 
 /* ------------------------------------------------------------------ asking */
 
+/* A connection that has ended meanwhile is told by an event, which says why. */
+static void asked(struct probe *p, struct ask *ask, const struct t3_rpc_error *error)
+{
+    ask->state = ASK_WAITS;
+    if (error->code != T3_RPC_OK && error->code != T3_RPC_ERROR_CLOSED) {
+        fail(p, error->code, error->message);
+    }
+}
+
 static void subscribe(struct probe *p, struct ask *ask, const char *payload)
 {
-    struct t3_rpc_error error;
+    struct t3_rpc_error error = {.code = T3_RPC_OK};
 
-    if (t3_rpc_subscribe(p->rpc, ask->method, payload, &ask->id, &error) != T3_RPC_OK) {
-        fail(p, error.code, error.message);
-        return;
-    }
-    ask->state = ASK_WAITS;
+    (void)t3_rpc_subscribe(p->rpc, ask->method, payload, &ask->id, &error); /* as error says */
+    asked(p, ask, &error);
 }
 
 static void call_once(struct probe *p, struct ask *ask, const char *payload)
 {
-    struct t3_rpc_error error;
+    struct t3_rpc_error error = {.code = T3_RPC_OK};
 
-    if (t3_rpc_call(p->rpc, ask->method, payload, &ask->id, &error) != T3_RPC_OK) {
-        fail(p, error.code, error.message);
-        return;
-    }
-    ask->state = ASK_WAITS;
+    (void)t3_rpc_call(p->rpc, ask->method, payload, &ask->id, &error); /* likewise */
+    asked(p, ask, &error);
 }
 
 /* Asks for a thread; servers of the first version have no projections. */

@@ -265,6 +265,23 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         assert.equal((await running.end()).code, 1);
     });
 
+    test('Ctrl-C when there is a token already: it is not kept, and how to end it is told', async (t) => {
+        const peer = await peerFor(t);
+        const { shell, dir } = user();
+        let release;
+        const held = new Promise((done) => { release = done; });
+        peer.sessions.answers['GET /api/auth/session'] = () => held;
+        const running = shell.start('login', peer.url);
+        running.child.stdin.end('PAIR-1\n');
+        await peer.until('the look at the token', () => peer.requests.length === 3);
+        running.kill('SIGINT');
+        const { code, stderr } = await running.end();
+        release({ status: 503 });
+        assert.equal(code, 130);
+        assert.equal(stderr, 'arbe t3 login: interrupted; end its session: t3 auth session revoke session-1\n');
+        assert.deepEqual(names(dir), []);
+    });
+
     test('Ctrl-C ends the wait for an answer', async (t) => {
         const { shell, dir } = user();
         let arrived;
