@@ -75,7 +75,7 @@ describe('the library, installed', { timeout: 300_000 }, () => {
         const words = config('--cflags', '--libs', 'arbe').filter((word) => !word.startsWith('-I/usr/include'));
         assert.deepEqual(words, [`-I${prefix}/include`, `-L${prefix}/lib`, '-larbe']);
         assert.equal(`arbe ${config('--modversion', 'arbe')[0]}`, good(BIN, ['--version']).trim());
-        for (const library of ['-lcurl', '-lutf8proc']) {
+        for (const library of ['-lcurl', '-lutf8proc', '-lwebsockets']) {
             assert.ok(config('--static', '--libs', 'arbe').includes(library), library);
         }
     });
