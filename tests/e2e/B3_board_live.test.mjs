@@ -1,14 +1,13 @@
 // Tier B3: arbe board. The real program on a real terminal, or none, reads real servers; screens are what a terminal's
 // emulator shows.
 import assert from 'node:assert/strict';
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { tempDir } from './lib/server.mjs';
 import { Shell } from './lib/shell.mjs';
 import { startPeer, threadRemoved, threadShell, threadUpdated } from './lib/t3_peer.mjs';
 import { Terminal } from './lib/terminal.mjs';
-import { eventually } from './lib/wait.mjs';
 
 const HOUR_MS = 3600_000;
 const FOOT = 'q quit  / filter  g by host  r retry  ? help';
@@ -251,6 +250,18 @@ describe('arbe board: hosts', { timeout: 240_000 }, () => {
         assert.match(terminal.screen, /Nothing yet: waiting for what the hosts tell\./);
         (await peer.call('orchestration.subscribeShell')).offer(peer.snapshot());
         await terminal.until('No threads yet.');
+    });
+
+    test('the commands of the README sign in, and show the board', async (t) => {
+        const peer = await workshop(t, { pairing: 'PAIR-1' });
+        const section = readFileSync(new URL('../../README.md', import.meta.url), 'utf8').split('## What T3 Code is doing')[1].split('\n## ')[0];
+        const [login, board, ...others] = [...section.matchAll(/^ {4}build\/arbe (.*)$/gm)].map(([, words]) => words.split(' '));
+        const env = { XDG_CONFIG_HOME: join(dir, 'readme') };
+        assert.deepEqual([login[1], board, others], ['login', ['board'], []]);
+        await new Shell(env, []).good(login.map((word) => (word.startsWith('http') ? peer.base : word)), { input: 'PAIR-1\n' });
+        const terminal = boardFor(t, [], { env });
+        await terminal.until('mac live');
+        await terminal.until('Fix the login');
     });
 
     test('no host is known', async () => {

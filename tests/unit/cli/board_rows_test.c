@@ -203,7 +203,7 @@ static void any_changes(void **state)
     for (int round = 0; round < 5000; round++) {
         seed = seed * 1664525u + 1013904223u;
         uint32_t which = (seed >> 8) % ARRAY_COUNT(there);
-        char id[8];
+        char id[16];
         char time[40];
 
         (void)snprintf(id, sizeof(id), "t%u", which);

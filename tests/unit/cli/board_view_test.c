@@ -219,7 +219,7 @@ static void filter(void **state)
 static void scrolling(void **state)
 {
     struct board_view view;
-    char id[8];
+    char id[16];
     char time[40];
 
     (void)state;
