@@ -1,5 +1,5 @@
-/* Shapes of any JSON: bounded, the same JSON whatever was added, and without a byte of a value. Each
- * value that the input holds is added on its own, so that merging is tried too. */
+/* Shapes of any JSON: bounded, good JSON themselves, and without a byte of a value. Each value that
+ * the input holds is added on its own, so that merging is tried too. */
 #include "cli/shape.c"
 
 #include "base/json.h"
