@@ -4,6 +4,7 @@
 #include "cli/app_flags.h"
 #include "cli/command.h"
 #include "cli/config_file.h"
+#include "cli/listing.h"
 #include "cli/lookup.h"
 #include "cli/record.h"
 
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 
 #define PATH_BYTES 200u
+#define KEYS_PATH  "/api/agents/keys"
 
 /* Opens, and finds the agent that the first operand means, or the caller. */
 static int open_agent(struct app_call *call, struct lookup *ret_agent)
@@ -21,23 +23,14 @@ static int open_agent(struct app_call *call, struct lookup *ret_agent)
     return code == 0 ? lookup_ref(call, ref, LOOKUP_AGENT, ret_agent) : code;
 }
 
-static int print_agent_line(void *context, struct slice agent)
+static void write_agent(struct app_call *call, struct slice agent)
 {
-    struct app_call *call = context;
-    struct out *o = &call->out;
-
-    if (call->set.json) {
-        app_call_print_json(call, agent);
-        return 0;
+    listing_cell(call, agent, "id", 36);
+    listing_cell(call, agent, "kind", 5);
+    listing_who(call, agent);
+    if (record_number(agent, "deletedAt") > 0) {
+        out_add(&call->out, SLICE(" (deleted)"));
     }
-    app_call_print_cell(call, record_text(agent, "id", &call->memory), 36);
-    app_call_print_cell(call, record_text(agent, "kind", &call->memory), 5);
-    out_add_shown(o, record_text(agent, "name", &call->memory));
-    out_add(o, SLICE(" @"));
-    out_add_shown(o, record_text(agent, "handle", &call->memory));
-    out_add(o, record_number(agent, "deletedAt") > 0 ? SLICE(" (deleted)\n") : SLICE("\n"));
-    out_end_message(o);
-    return 0;
 }
 
 static int list(struct app_call *call)
@@ -49,8 +42,7 @@ static int list(struct app_call *call)
     if (code == 0 && call->set.house != NULL) {
         code = lookup_house(call, house);
     }
-    return code == 0 ? app_call_each(call, "/api/agents", query, "agents", print_agent_line, call)
-                     : code;
+    return code == 0 ? listing_print(call, "/api/agents", query, "agents", write_agent) : code;
 }
 
 static void print_agent(struct app_call *call, struct slice agent)
@@ -204,7 +196,7 @@ static int key_create(struct app_call *call)
     app_body_text(&body, "agentId", agent.id);
     app_body_text(&body, "name", call->set.name);
     app_body_end(&body);
-    code = app_call_send(call, "POST", "/api/agents/keys", NULL, &body, &record);
+    code = app_call_send(call, "POST", KEYS_PATH, NULL, &body, &record);
     buf_finish(&body);
     if (code == 0 && call->set.json) {
         app_call_print_json(call, record);
@@ -215,40 +207,26 @@ static int key_create(struct app_call *call)
     return code;
 }
 
-static int print_key_line(void *context, struct slice key)
+static void write_key(struct app_call *call, struct slice key)
 {
-    struct app_call *call = context;
     char created[RECORD_TIME_BYTES];
     char used[RECORD_TIME_BYTES];
 
-    if (call->set.json) {
-        app_call_print_json(call, key);
-        return 0;
-    }
     record_format_time(created, record_number(key, "createdAt"));
     record_format_time(used, record_number(key, "lastUsedAt"));
-    app_call_print_cell(call, record_text(key, "id", &call->memory), 36);
+    listing_cell(call, key, "id", 36);
     out_format(&call->out, "made %s used %-16s %s ", created, used,
                record_number(key, "revokedAt") > 0 ? "revoked" : "good   ");
     out_add_shown(&call->out, record_text(key, "name", &call->memory));
-    out_add(&call->out, SLICE("\n"));
-    out_end_message(&call->out);
-    return 0;
-}
-
-static int list_keys(struct app_call *call, const char *agent_id, app_record_fn each, void *context)
-{
-    const char *const query[] = {"agent_id", agent_id, NULL};
-
-    return app_call_each(call, "/api/agents/keys", query, "keys", each, context);
 }
 
 static int key_list(struct app_call *call)
 {
     struct lookup agent;
+    const char *const query[] = {"agent_id", agent.id, NULL};
     int code = open_agent(call, &agent);
 
-    return code == 0 ? list_keys(call, agent.id, print_key_line, call) : code;
+    return code == 0 ? listing_print(call, KEYS_PATH, query, "keys", write_key) : code;
 }
 
 /* Keys that are looked through for the one that is meant. */
@@ -277,6 +255,7 @@ static int key_revoke(struct app_call *call)
     struct key_search s = {.call = call};
     char path[PATH_BYTES];
     struct lookup agent;
+    const char *const query[] = {"agent_id", agent.id, NULL};
     int code = app_call_open(call);
 
     if (code != 0) {
@@ -286,7 +265,7 @@ static int key_revoke(struct app_call *call)
         ref_begin(&s.search, slice_of(ref), &call->memory);
         code = lookup_ref(call, call->set.agent == NULL ? "me" : call->set.agent, LOOKUP_AGENT,
                           &agent);
-        code = code == 0 ? list_keys(call, agent.id, offer_key, &s) : code;
+        code = code == 0 ? app_call_each(call, KEYS_PATH, query, "keys", offer_key, &s) : code;
         if (code == 0 && s.search.count == 0) {
             return app_call_refuse(call, COMMAND_NOT_FOUND, "client.ref_unknown",
                                    "arbe agent key list tells them", "there is no key \"%.80s\"",
@@ -297,7 +276,7 @@ static int key_revoke(struct app_call *call)
         }
         ref = code == 0 ? s.search.found[0].id.ptr : ref;
     }
-    (void)snprintf(path, sizeof(path), "/api/agents/keys/%.40s", ref);
+    (void)snprintf(path, sizeof(path), KEYS_PATH "/%.40s", ref);
     return code == 0 ? app_call_send(call, "DELETE", path, NULL, NULL, NULL) : code;
 }
 

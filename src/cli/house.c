@@ -5,6 +5,7 @@
 #include "cli/auth.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/listing.h"
 #include "cli/lookup.h"
 #include "cli/prompt.h"
 #include "cli/record.h"
@@ -27,32 +28,22 @@ static int open_house(struct app_call *call, struct lookup *ret_house)
                                    : lookup_house(call, ret_house->id);
 }
 
-static int print_house_line(void *context, struct slice house)
+static void write_house(struct app_call *call, struct slice house)
 {
-    struct app_call *call = context;
-    struct out *o = &call->out;
     struct slice id = record_text(house, "id", &call->memory);
+    bool selected = slice_equal(id, slice_of(call->login.house));
 
-    if (call->set.json) {
-        app_call_print_json(call, house);
-        return 0;
-    }
     app_call_print_cell(call, id, 36);
-    app_call_print_cell(call, slice_equal(id, slice_of(call->login.house)) ? SLICE("*") : SLICE(""),
-                        1);
-    app_call_print_cell(call, record_text(house, "role", &call->memory), 6);
-    out_add_shown(o, record_text(house, "name", &call->memory));
-    out_add(o, SLICE("\n"));
-    out_end_message(o);
-    return 0;
+    app_call_print_cell(call, selected ? SLICE("*") : SLICE(""), 1);
+    listing_cell(call, house, "role", 6);
+    out_add_shown(&call->out, record_text(house, "name", &call->memory));
 }
 
 static int list(struct app_call *call)
 {
     int code = app_call_open(call);
 
-    return code == 0 ? app_call_each(call, "/api/houses", NULL, "houses", print_house_line, call)
-                     : code;
+    return code == 0 ? listing_print(call, "/api/houses", NULL, "houses", write_house) : code;
 }
 
 static void print_house(struct app_call *call, struct slice house)
@@ -195,24 +186,12 @@ static int select_house(struct app_call *call)
     return code;
 }
 
-static int print_member(void *context, struct slice member)
+static void write_member(struct app_call *call, struct slice member)
 {
-    struct app_call *call = context;
-    struct out *o = &call->out;
-
-    if (call->set.json) {
-        app_call_print_json(call, member);
-        return 0;
-    }
-    app_call_print_cell(call, record_text(member, "agentId", &call->memory), 36);
-    app_call_print_cell(call, record_text(member, "role", &call->memory), 6);
-    app_call_print_cell(call, record_text(member, "kind", &call->memory), 5);
-    out_add_shown(o, record_text(member, "name", &call->memory));
-    out_add(o, SLICE(" @"));
-    out_add_shown(o, record_text(member, "handle", &call->memory));
-    out_add(o, SLICE("\n"));
-    out_end_message(o);
-    return 0;
+    listing_cell(call, member, "agentId", 36);
+    listing_cell(call, member, "role", 6);
+    listing_cell(call, member, "kind", 5);
+    listing_who(call, member);
 }
 
 static int members(struct app_call *call)
@@ -222,7 +201,7 @@ static int members(struct app_call *call)
     int code = open_house(call, &house);
 
     (void)snprintf(path, sizeof(path), "/api/houses/%s/members", house.id);
-    return code == 0 ? app_call_each(call, path, NULL, "members", print_member, call) : code;
+    return code == 0 ? listing_print(call, path, NULL, "members", write_member) : code;
 }
 
 /* The path of the member that the operand means, in the house that the command is about. */
@@ -255,7 +234,10 @@ static int add(struct app_call *call)
     app_body_end(&body);
     code = app_call_send(call, "PUT", path, NULL, &body, &member);
     buf_finish(&body);
-    return code == 0 ? print_member(call, member) : code;
+    if (code == 0) {
+        listing_record(call, member, write_member);
+    }
+    return code;
 }
 
 static int remove_member(struct app_call *call)

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "cli/app_flags.h"
 #include "cli/command.h"
+#include "cli/listing.h"
 #include "cli/record.h"
 
 #include <stdio.h>
@@ -38,27 +39,19 @@ static void add_tags(struct app_call *call, struct slice thread)
     }
 }
 
-static int print_thread_line(void *context, struct slice thread)
+static void write_thread(struct app_call *call, struct slice thread)
 {
-    struct app_call *call = context;
     struct out *o = &call->out;
     struct slice name = record_text(thread, "name", &call->memory);
     char last[RECORD_TIME_BYTES];
 
-    if (call->set.json) {
-        app_call_print_json(call, thread);
-        return 0;
-    }
     record_format_time(last, record_number(thread, "lastEntryTs"));
-    app_call_print_cell(call, record_text(thread, "id", &call->memory), 36);
-    app_call_print_cell(call, record_text(thread, "status", &call->memory), 9);
+    listing_cell(call, thread, "id", 36);
+    listing_cell(call, thread, "status", 9);
     app_call_print_cell(call, slice_of(last), 16);
     out_add(o, record_number(thread, "pinnedAt") > 0 ? SLICE("! ") : SLICE(""));
     out_add_shown(o, name.len == 0 ? SLICE("(no name)") : name);
     add_tags(call, thread);
-    out_add(o, SLICE("\n"));
-    out_end_message(o);
-    return 0;
 }
 
 static int list(struct app_call *call)
@@ -79,9 +72,7 @@ static int list(struct app_call *call)
                                  "pinned",    set->pinned ? "1" : NULL,
                                  NULL};
 
-    return code == 0
-               ? app_call_each(call, "/api/threads", query, "threads", print_thread_line, call)
-               : code;
+    return code == 0 ? listing_print(call, "/api/threads", query, "threads", write_thread) : code;
 }
 
 static void print_time(struct app_call *call, struct slice thread, const char *member,
