@@ -2,9 +2,6 @@
 #ifndef ARBE_TESTS_UNIT_APP_APP_RIG_H
 #define ARBE_TESTS_UNIT_APP_APP_RIG_H
 
-#include <arpa/inet.h>
-#include <ftw.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,14 +11,13 @@
 #include <unistd.h>
 
 #include "app/app.h"
-#include "serve/server.h"
-#include "unit/base/unit.h"
+#include "unit/app/server_rig.h"
 
 #define APP_RIG_SEGMENT (4 * MIB)
 #define APP_RIG_ANSWER  (256 * KIB)
 
 struct app_rig {
-    char dir[64];
+    char dir[SERVER_RIG_DIR_BYTES];
     struct logger logger;
     struct app *app;
     struct mount mount;
@@ -32,7 +28,7 @@ struct app_rig {
     char key[128];            /* the first owner's */
     char house_id[40];        /* likewise, with its primary thread */
     char thread_id[40];
-    int port;
+    uint16_t port;
     pthread_t thread;
     FILE *ready;
     int code; /* that server_run ended with */
@@ -79,13 +75,8 @@ static inline void app_rig_stopped(void *context)
 static inline void *app_rig_run(void *context)
 {
     struct app_rig *rig = context;
-    struct errmsg msg = {{0}};
 
-    rig->code = server_run(&rig->config, rig->ready, &msg);
-    if (rig->code != 0) {
-        (void)fprintf(stderr, "the server ended: %s\n", msg.text);
-    }
-    (void)fclose(rig->ready);
+    rig->code = server_rig_run(&rig->config, rig->ready);
     return NULL;
 }
 
@@ -93,14 +84,7 @@ static inline void *app_rig_run(void *context)
 
 static inline int app_rig_connect(const struct app_rig *rig)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)rig->port),
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_true(fd >= 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-    return fd;
+    return server_rig_connect(rig->port, 0);
 }
 
 /* Sends a request with the owner's key, unless that is empty, and does not wait. `more` are header
@@ -215,25 +199,16 @@ static inline void app_rig_configure(struct app_rig *rig)
     assert_int_equal(app_create(&config, &rig->app, &msg), 0);
     rig->mount = *app_mount(rig->app);
     rig->mount.stop = app_rig_stopped;
-    rig->config = (struct serve_config){
-        .listen = "127.0.0.1:0",
-        .data_dir = rig->dir,
-        .durability = DURABILITY_OS,
-        .worker_count = 2,
-        .public_url = "",
-        .cors_origin = "*",
-        .long_poll_timeout_ms = 3600000,
-        .sse_lifetime_ms = 3600000,
-        .sse_heartbeat_ms = 3600000,
-        .checkpoint_interval_ms = 60000,
-        .checkpoint_bytes = APP_RIG_SEGMENT,
-        .wal_segment_bytes = APP_RIG_SEGMENT,
-        .body_bytes_max = MIB,
-        .read_page_bytes = 64 * KIB,
-        .mount = &rig->mount,
-        .logger = rig->logger,
-        .tunables = {.connection_count_max = 1024},
-    };
+    rig->config = server_rig_config(rig->dir, &rig->mount);
+    rig->config.worker_count = 2;
+    rig->config.long_poll_timeout_ms = 3600000;
+    rig->config.sse_lifetime_ms = 3600000;
+    rig->config.sse_heartbeat_ms = 3600000;
+    rig->config.checkpoint_interval_ms = 60000;
+    rig->config.checkpoint_bytes = APP_RIG_SEGMENT;
+    rig->config.wal_segment_bytes = APP_RIG_SEGMENT;
+    rig->config.logger = rig->logger;
+    rig->config.tunables.connection_count_max = 1024;
 }
 
 /* The first house and its primary thread. */
@@ -250,7 +225,6 @@ static inline void app_rig_find_house(struct app_rig *rig)
 
 static inline void app_rig_open(struct app_rig *rig)
 {
-    char line[256];
     int ready[2];
     sigset_t set;
 
@@ -258,32 +232,15 @@ static inline void app_rig_open(struct app_rig *rig)
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
     (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-    (void)snprintf(rig->dir, sizeof(rig->dir), "/tmp/arbe-app-XXXXXX");
-    assert_non_null(mkdtemp(rig->dir));
+    server_rig_make_dir(rig->dir, "app");
     app_rig_configure(rig);
     assert_int_equal(pipe(ready), 0);
     rig->ready = fdopen(ready[1], "w");
-    FILE *in = fdopen(ready[0], "r");
-
-    assert_true(rig->ready != NULL && in != NULL);
+    assert_non_null(rig->ready);
     assert_int_equal(pthread_create(&rig->thread, NULL, app_rig_run, rig), 0);
-    while (rig->port == 0 && fgets(line, sizeof(line), in) != NULL) {
-        const char *url = strstr(line, "listening on http://127.0.0.1:");
-
-        rig->port = url == NULL ? 0 : (int)strtol(url + 30, NULL, 10);
-    }
-    assert_true(rig->port > 0);
-    (void)fclose(in);
+    rig->port = server_rig_port(ready[0]);
     app_rig_meet();
     app_rig_find_house(rig);
-}
-
-static inline int app_rig_remove(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    (void)st;
-    (void)kind;
-    (void)ftw;
-    return remove(path);
 }
 
 /* Asks the server to end, and does not wait. */
@@ -300,7 +257,7 @@ static inline void app_rig_join(struct app_rig *rig)
     assert_int_equal(rig->code, 0);
     app_destroy(rig->app);
     rig->app = NULL;
-    assert_int_equal(nftw(rig->dir, app_rig_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
+    server_rig_remove_dir(rig->dir);
 }
 
 static inline void app_rig_close(struct app_rig *rig)

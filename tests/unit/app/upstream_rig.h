@@ -4,37 +4,27 @@
 #ifndef ARBE_TESTS_UNIT_APP_UPSTREAM_RIG_H
 #define ARBE_TESTS_UNIT_APP_UPSTREAM_RIG_H
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <ftw.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "app/upstream.h"
 #include "base/buf.h"
 #include "serve/mount.h"
 #include "serve/reply.h"
-#include "serve/server.h"
-#include "unit/base/unit.h"
+#include "unit/app/server_rig.h"
 
 #define RIG_SECRET "hush-hush-0123456789"
-#define RIG_HANG_S 60
 
 struct rig {
     int listener; /* the other server's */
     uint16_t other_port;
     uint16_t port;
     pid_t server;
-    char dir[64];
+    char dir[SERVER_RIG_DIR_BYTES];
     struct upstream_bounds bounds;
     struct upstream *upstream; /* the child's */
     FILE *log;                 /* what the server logs */
@@ -132,33 +122,11 @@ static inline void rig_serve(struct rig *rig, int ready_fd, int log_fd)
         .leave = rig_leave,
         .format_problem = rig_problem,
     };
-    struct serve_config config = {
-        .listen = "127.0.0.1:0",
-        .data_dir = rig->dir,
-        .durability = DURABILITY_OS,
-        .worker_count = 1,
-        .public_url = "",
-        .cors_origin = "*",
-        .long_poll_timeout_ms = 1000,
-        .sse_lifetime_ms = 1000,
-        .sse_heartbeat_ms = 200,
-        .checkpoint_interval_ms = 1000,
-        .checkpoint_bytes = MIB,
-        .wal_segment_bytes = MIB,
-        .body_bytes_max = MIB,
-        .read_page_bytes = 64 * KIB,
-        .mount = &mount,
-        .logger = {.fd = log_fd, .level = LOGGER_INFO},
-        .tunables = {.connection_count_max = 256},
-    };
-    struct errmsg msg = {{0}};
-    FILE *ready = fdopen(ready_fd, "w");
-    int code = server_run(&config, ready, &msg);
+    struct serve_config config = server_rig_config(rig->dir, &mount);
 
-    if (code != 0) {
-        (void)fprintf(stderr, "the server ended: %s\n", msg.text);
-    }
-    (void)fclose(ready);
+    config.logger = (struct logger){.fd = log_fd, .level = LOGGER_INFO};
+    int code = server_rig_run(&config, fdopen(ready_fd, "w"));
+
     exit(code == 0 ? 0 : 1); /* not _exit: leaks are looked for */
 }
 
@@ -178,15 +146,13 @@ static inline void rig_listen(struct rig *rig)
 
 static inline void rig_open(struct rig *rig, const struct upstream_bounds *bounds)
 {
-    char line[256];
     int ready[2];
     int log[2];
 
     *rig = (struct rig){.listener = -1};
     rig->bounds = bounds != NULL ? *bounds : (struct upstream_bounds){.relays_max = 0};
     rig_listen(rig);
-    (void)snprintf(rig->dir, sizeof(rig->dir), "/tmp/arbe-upstream-XXXXXX");
-    assert_non_null(mkdtemp(rig->dir));
+    server_rig_make_dir(rig->dir, "upstream");
     assert_int_equal(pipe(ready), 0);
     assert_int_equal(pipe(log), 0);
     rig->server = fork();
@@ -201,22 +167,7 @@ static inline void rig_open(struct rig *rig, const struct upstream_bounds *bound
     (void)close(ready[1]);
     (void)close(log[1]);
     rig->log = fdopen(log[0], "r");
-    FILE *in = fdopen(ready[0], "r");
-
-    assert_non_null(fgets(line, sizeof(line), in));
-    const char *port = strrchr(line, ':');
-
-    assert_non_null(port);
-    rig->port = (uint16_t)strtoul(port + 1, NULL, 10);
-    (void)fclose(in);
-}
-
-static inline int rig_remove(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    (void)st;
-    (void)kind;
-    (void)ftw;
-    return remove(path);
+    rig->port = server_rig_port(ready[0]);
 }
 
 /* Waits for the server's end, which must be a clean one. */
@@ -231,7 +182,7 @@ static inline void rig_wait(struct rig *rig)
     if (rig->listener >= 0) {
         (void)close(rig->listener);
     }
-    assert_int_equal(nftw(rig->dir, rig_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
+    server_rig_remove_dir(rig->dir);
 }
 
 static inline void rig_close(struct rig *rig)
@@ -251,14 +202,6 @@ static inline void rig_expect_log(struct rig *rig, const char *text)
     } while (strstr(line, text) == NULL);
 }
 
-static inline void limit(int fd)
-{
-    const struct timeval hang = {.tv_sec = RIG_HANG_S};
-
-    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &hang, sizeof(hang)), 0);
-    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &hang, sizeof(hang)), 0);
-}
-
 static inline void say(int fd, const char *text)
 {
     assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
@@ -267,18 +210,7 @@ static inline void say(int fd, const char *text)
 /* A client's connection, with a small window when it is to be slow. */
 static inline int rig_connect(const struct rig *rig, bool slow)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons(rig->port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int window = 32 * 1024;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    limit(fd);
-    if (slow) {
-        assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &window, sizeof(window)), 0);
-    }
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    return fd;
+    return server_rig_connect(rig->port, slow ? 32 * 1024 : 0);
 }
 
 /* A client that has sent `request`. */
@@ -311,7 +243,7 @@ static inline int rig_accept(const struct rig *rig)
     int fd = accept4(rig->listener, NULL, NULL, SOCK_CLOEXEC);
 
     assert_true(fd >= 0);
-    limit(fd);
+    server_rig_limit(fd);
     return fd;
 }
 

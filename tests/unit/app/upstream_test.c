@@ -460,7 +460,7 @@ static void slow_readers(void **state)
         struct pollfd both[2] = {{.fd = slow, .events = POLLIN},
                                  {.fd = other, .events = sent < BIG_BYTES ? POLLOUT : 0}};
 
-        assert_true(poll(both, 2, RIG_HANG_S * 1000) > 0);
+        assert_true(poll(both, 2, SERVER_RIG_HANG_S * 1000) > 0);
         if ((both[1].revents & POLLOUT) != 0) {
             size_t part = sent / sizeof(bytes);
             size_t len = (part + 1) * sizeof(bytes) - sent;
@@ -647,7 +647,7 @@ static void too_many(void **state)
         struct pollfd either[2] = {{.fd = rig.listener, .events = POLLIN},
                                    {.fd = second, .events = POLLIN}};
 
-        assert_true(poll(either, 2, RIG_HANG_S * 1000) > 0);
+        assert_true(poll(either, 2, SERVER_RIG_HANG_S * 1000) > 0);
         if ((either[0].revents & POLLIN) != 0) {
             break;
         }
