@@ -1,4 +1,4 @@
-// Tier A: what --max-request-rate and --max-write-rate mean for the API: those who are somebody share them, and who is
+// Tier C: what --max-request-rate and --max-write-rate mean for the API: those who are somebody share them, and who is
 // nobody uses up nothing of it.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,4 +1,4 @@
-// Tier A: backup, restore and verify of a directory with records of threads: while they are written to, killed,
+// Tier C: backup, restore and verify of a directory with records of threads: while they are written to, killed,
 // damaged.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';

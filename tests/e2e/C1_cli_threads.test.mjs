@@ -1,4 +1,4 @@
-// Tier A: arbe auth, house, agent, config and thread as people and scripts use them, against the real server: every
+// Tier C: arbe auth, house, agent, config and thread as people and scripts use them, against the real server: every
 // command, every refusal, terminals, signals, and two people who follow one thread while the server is killed.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
