@@ -480,7 +480,7 @@ describe('what the server may not do', { timeout }, () => {
     }
 
     for (const [name, bytes] of [
-        ['a binary message', [0x82, 2, 0x7b, 0x7d]], ['text that is no UTF-8', [0x81, 4, 0x22, 0xc3, 0x28, 0x22]],
+        ['a binary message', [0x82, 15, ...Buffer.from('{"_tag":"Pong"}')]], ['text that is no UTF-8', [0x81, 4, 0x22, 0xc3, 0x28, 0x22]],
         ['an extension that was not agreed on', [0xc1, 2, 0x7b, 0x7d]], ['a frame of an unknown kind', [0x83, 0]],
         ['a ping that is too long', [0x89, 126, 0, 200, ...new Array(200).fill(0)]],
         ['a message that goes on though none was begun', [0x80, 2, 0x7b, 0x7d]],
