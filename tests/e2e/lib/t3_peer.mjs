@@ -119,10 +119,10 @@ class Peer {
 
     hooks() {
         return {
-            upgrade: (asked) => this.admit(takenApart(asked)),
+            upgrade: (asked) => this.admit(asked),
             request: (asked) => this.answerRequest(takenApart(asked)),
             opened: (connection) => this.note(this.connections, Object.assign(connection, takenApart(connection), {
-                session: this.sessions.check(connection.headers).session, open: true, received: [], sent: [],
+                open: true, received: [], sent: [],
             })),
             closed: (connection) => this.wake(Object.assign(connection, { open: false })),
             received: (connection, message) => this.note(connection.received, message) && !this.deaf,
@@ -131,9 +131,12 @@ class Peer {
         };
     }
 
-    admit({ socket: _, ...asked }) {
-        const { refusal } = this.sessions.checkUpgrade(asked);
-        this.note(this.upgrades, { ...asked, status: refusal?.status ?? 101 });
+    // What the session may do is settled here: a token that is revoked later takes nothing from a connection.
+    admit(asked) {
+        const { socket: _, ...upgrade } = takenApart(asked);
+        const { session, refusal } = this.sessions.checkUpgrade(upgrade);
+        asked.session = session;
+        this.note(this.upgrades, { ...upgrade, status: refusal?.status ?? 101 });
         return refusal ?? null;
     }
 
