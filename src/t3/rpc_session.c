@@ -220,8 +220,8 @@ void rpc_session_interrupt(struct rpc_session *s, uint64_t id)
     if (r == NULL || r->interrupted) {
         return;
     }
-    if (s->ended || !r->sent || (r->ended && !r->failed)) {
-        free_request(s, r); /* the server has done with it, or has never heard of it */
+    if (s->ended || s->closing || !r->sent || (r->ended && !r->failed)) {
+        free_request(s, r); /* the server has done with it, never heard of it, or is left anyway */
         return;
     }
     let_go(s, r);

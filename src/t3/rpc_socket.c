@@ -350,7 +350,7 @@ static bool compose(struct rpc_socket *s)
     }
     buf_clear(&s->out);
     buf_append(&s->out, (struct slice){room, sizeof(room)});
-    if (s->ping_due) {
+    if (s->ping_due && s->state == OPEN) {
         s->ping_due = false;
         t3_frame_ping(&s->out);
         return true;

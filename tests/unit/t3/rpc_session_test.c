@@ -355,6 +355,24 @@ static void test_turns(void **state)
     rpc_session_finish(&s);
 }
 
+/* What was interrupted before a close is told, and no more. */
+static void test_interrupt_and_close(void **state)
+{
+    struct rpc_session s;
+
+    (void)state;
+    rpc_session_init(&s, MAX);
+    uint64_t first = ask(&s, true, true);
+    uint64_t second = ask(&s, true, true);
+
+    (void)ask(&s, true, false);
+    rpc_session_interrupt(&s, first);
+    rpc_session_close(&s);
+    rpc_session_interrupt(&s, second);
+    assert_sends(&s, "{\"_tag\":\"Interrupt\",\"requestId\":\"1\"}");
+    rpc_session_finish(&s);
+}
+
 /* After a close nothing is sent, and nothing that comes is taken. */
 static void test_close(void **state)
 {
@@ -493,6 +511,7 @@ int main(void)
         cmocka_unit_test(test_call_of_stream),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_interrupt_and_close),
         cmocka_unit_test(test_close),
         cmocka_unit_test(test_defect),
         cmocka_unit_test(test_no_memory),
