@@ -244,6 +244,12 @@ describe('completions', { timeout: 120_000 }, () => {
             assert.deepEqual(offers('arbe', 'stream', 'copy', '--to-profile', ''), ['home', 'work']);
             assert.deepEqual(offers('arbe', 'stream', 'copy', '--profile', 'w'), ['work']);
             delete process.env.ARBE_PROFILES;
+            writeFileSync(join(top, 't3'), '[mac]\nurl = http://m\n[box]\nurl = http://b\n');
+            process.env.ARBE_T3_HOSTS = join(top, 't3');
+            assert.deepEqual(offers('arbe', 't3', 'logout', ''), ['box', 'mac']);
+            assert.deepEqual(offers('arbe', 't3', 'probe', 'm'), ['mac']);
+            assert.deepEqual(offers('arbe', 't3', 'login', ''), []);
+            delete process.env.ARBE_T3_HOSTS;
         });
     }
 

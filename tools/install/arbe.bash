@@ -21,9 +21,9 @@ _arbe_hint() {
     sed -n "s/^  $1 \([A-Za-z0-9|:*-]*\).*/\1/p"
 }
 
-# The profiles of `arbe stream`.
-_arbe_profiles() {
-    sed -n 's/^ *\[ *\([^]]*[^] ]\) *\] *$/\1/p' "${ARBE_PROFILES:-${XDG_CONFIG_HOME:-$HOME/.config}/arbe/profiles}" 2>/dev/null
+# The sections of one of the user's files: the profiles of `arbe stream`, the hosts of `arbe t3`.
+_arbe_sections() {
+    sed -n 's/^ *\[ *\([^]]*[^] ]\) *\] *$/\1/p' "${1:-${XDG_CONFIG_HOME:-$HOME/.config}/arbe/$2}" 2>/dev/null
 }
 
 _arbe() {
@@ -40,7 +40,7 @@ _arbe() {
         hint=$(_arbe_help "${command[@]}" | _arbe_hint "$before")
         [[ $before != --profile && $before != --to-profile ]] || hint=PROFILE
         case $hint in
-        PROFILE) mapfile -t COMPREPLY < <(compgen -W "$(_arbe_profiles)" -- "$word") ;;
+        PROFILE) mapfile -t COMPREPLY < <(compgen -W "$(_arbe_sections "$ARBE_PROFILES" profiles)" -- "$word") ;;
         FILE) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
         DIR) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
         *"|"*) mapfile -t COMPREPLY < <(compgen -W "${hint//|/ }" -- "$word") ;;
@@ -49,6 +49,8 @@ _arbe() {
     fi
     if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_arbe_help "${command[@]}" | _arbe_flags)" -- "$word")
+    elif [[ ${command[*]:1} == "t3 logout" || ${command[*]:1} == "t3 probe" ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_arbe_sections "$ARBE_T3_HOSTS" t3)" -- "$word")
     else
         mapfile -t COMPREPLY < <(compgen -W "$(_arbe_words "${command[@]}")" -- "$word")
         [[ ${command[1]} != streams || ${#command[@]} -lt 3 ]] || mapfile -t COMPREPLY < <(compgen -d -- "$word")
