@@ -1,7 +1,7 @@
 // Tier B5: the board in the server. What T3 hosts tell is what the API shows, in pages and live; readers who come again
 // are told what changed, and hosts that break or hang hold up nobody.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { describe, test } from 'node:test';
 import { BoardReader, boardServer, hostsFile, wholeBoard } from './lib/board.mjs';
@@ -499,6 +499,20 @@ describe('the operator', { timeout: 300_000 }, () => {
         (await isLive(server.owner, 'box')).close();
         const { stdout } = await run(['serve', '--print-config'], { env: { ARBE_T3: 'mac=http://127.0.0.1:1 box=http://127.0.0.1:2' } });
         assert.match(stdout, /^t3 = mac=http:\/\/127\.0\.0\.1:1 box=http:\/\/127\.0\.0\.1:2$/m);
+    });
+
+    test('hosts may stand in the configuration file; others there take a restart', async (t) => {
+        const peer = await peerFor(t, {});
+        const { file } = hostsFile(t, {});
+        const config = `${file}.conf`;
+        writeFileSync(config, `t3 = mac=${peer.base}\n`);
+        const server = await boardServer(t, {}, ['--config', config]);
+        const reader = await isLive(server.owner);
+        writeFileSync(config, `t3 = mac=${peer.base} box=${peer.base}\n`);
+        server.child.kill('SIGHUP');
+        await eventually('a line of the log', () => /SIGHUP: reloaded, but t3 takes a restart to change/.test(server.log));
+        assert.deepEqual([...reader.hosts.keys()], ['mac']);
+        reader.close();
     });
 
     test('a token in the environment is that of the one host', async (t) => {
