@@ -462,6 +462,18 @@ describe('live readers', { timeout: 300_000 }, () => {
         reader.close();
     });
 
+    test('HTTP/1.0 has no chunks, and the same events', async (t) => {
+        const { peer, server, owner } = await world(t, [threadShell('t-1')]);
+        (await isLive(owner)).close();
+        const reader = await BoardReader.open(owner, { version: 'HTTP/1.0' });
+        assert.equal(reader.headers['transfer-encoding'], undefined);
+        await reader.current();
+        peer.push(threadUpdated('t-1', { title: 'Uno' }));
+        await reader.title('mac/t-1', 'Uno');
+        await server.stop();
+        await reader.end();
+    });
+
     test('SIGTERM ends streams cleanly', async (t) => {
         const { server, owner } = await world(t, [threadShell('t-1')]);
         const readers = await Promise.all(Array.from({ length: 20 }, () => BoardReader.open(owner)));

@@ -15,10 +15,10 @@ const keyOf = ({ host, thread_id: id }) => `${host}/${id}`;
 // What somebody knows who reads the events: rows by "host/thread", hosts by name.
 export class BoardReader extends Sse {
     // Opens the stream as caller; `known` is a reader whose board this one goes on with.
-    static async open(caller, { after, id, known, lines = [] } = {}) {
+    static async open(caller, { after, id, known, version } = {}) {
         const raw = await Raw.open(caller.server);
         const target = `/api/board/stream${after === undefined ? '' : `?after=${encodeURIComponent(after)}`}`;
-        raw.send(head('GET', target, [...headerLines(caller), ...(id === undefined ? [] : [`Last-Event-ID: ${id}`]), ...lines]));
+        raw.send(head('GET', target, [...headerLines(caller), ...(id === undefined ? [] : [`Last-Event-ID: ${id}`])], version));
         const reader = new BoardReader(raw, await raw.head());
         assert.equal(reader.status, 200);
         assert.match(reader.headers['content-type'], /^text\/event-stream/);
