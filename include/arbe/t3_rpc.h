@@ -57,9 +57,10 @@ struct t3_rpc_options {
     int connect_timeout_ms;   /* until the WebSocket stands */
     int ping_interval_ms;     /* between pings; 0: none, and a server that stalls is not noticed */
     int pings_missed_max;     /* pings without an answer, then the connection ends: TIMEOUT */
-    size_t message_bytes_max; /* of one message from the server; longer ends it: LIMIT */
+    size_t message_bytes_max; /* of one message from the server; longer ends it: LIMIT. Below 2 GiB;
+                               * nothing is read while the program has yet to take as much */
     int depth_max;            /* of nested arrays and objects in one; deeper ends it: LIMIT */
-    int requests_max;         /* under way at once, subscriptions too */
+    int requests_max;         /* under way at once, subscriptions too; at most 65,536 */
 };
 
 /* Fills in the defaults: 10 s to connect, a ping every 10 s of which 3 may be missed, 64 MiB, as
@@ -98,8 +99,8 @@ int t3_rpc_ack(struct t3_rpc *rpc, uint64_t id, struct t3_rpc_error *ret_error);
  * not under way is ignored. */
 void t3_rpc_interrupt(struct t3_rpc *rpc, uint64_t id);
 
-/* Begins to close: the server is told, and T3_RPC_EVENT_CLOSED comes when it has answered or a
- * second later. */
+/* Begins to close: the server is told, of what was interrupted before as well, and
+ * T3_RPC_EVENT_CLOSED comes when it has answered or a second later. */
 void t3_rpc_close(struct t3_rpc *rpc);
 
 enum t3_rpc_event_kind {

@@ -177,7 +177,17 @@ static void test_arguments(void **state)
         assert_int_equal(t3_rpc_connect("ws://h", &options, &rpc, &error), T3_RPC_ERROR_ARGUMENT);
         assert_non_null(strstr(error.message, "token"));
     }
+    char token[T3_TOKEN_BYTES_MAX + 2];
+
+    memset(token, 't', sizeof(token) - 1);
+    token[sizeof(token) - 1] = '\0';
     options = quiet();
+    options.token = token;
+    assert_int_equal(t3_rpc_connect("ws://h", &options, &rpc, NULL), T3_RPC_ERROR_ARGUMENT);
+    token[T3_AGENT_BYTES_MAX + 1] = '\0';
+    options = quiet();
+    options.user_agent = token;
+    assert_int_equal(t3_rpc_connect("ws://h", &options, &rpc, NULL), T3_RPC_ERROR_ARGUMENT);
     options.user_agent = "a\rb";
     assert_int_equal(t3_rpc_connect("ws://h", &options, &rpc, NULL), T3_RPC_ERROR_ARGUMENT);
     assert_int_equal(t3_rpc_connect("ftp://h", NULL, &rpc, NULL), T3_RPC_ERROR_ARGUMENT);
