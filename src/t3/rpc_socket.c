@@ -17,7 +17,6 @@
 #include "t3/rpc_lookup.h"
 #include "t3/rpc_tls.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -516,7 +515,11 @@ static void take_addresses(struct rpc_socket *s, int code, struct addrinfo *addr
     } else if (code == EAI_MEMORY) {
         fail_memory(s);
     } else {
-        fail(s, T3_RPC_ERROR_NETWORK, "the name of the host leads nowhere");
+        char text[160];
+
+        (void)snprintf(text, sizeof(text), "the name of the host leads nowhere: %.100s",
+                       gai_strerror(code));
+        fail(s, T3_RPC_ERROR_NETWORK, text);
     }
 }
 
