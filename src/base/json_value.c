@@ -1,5 +1,6 @@
-/* Every question scans again the slice it is asked about, with the scanner of json.h: twice the
- * work of a tree for a value that is read once, and none of its memory. */
+/* Every question goes again through the slice it is asked about: twice the work of a tree for a
+ * value that is read once, and none of its memory. What has been scanned need not be judged again:
+ * a walk looks for nothing but where values end. */
 #include "base/json_value.h"
 
 #include "base/json.h"
@@ -95,18 +96,80 @@ void json_walk_begin(struct json_walk *w, struct slice value)
     }
 }
 
+/* Behind the quote that ends a string, from behind the one that opens it; `end` when none does. */
+static const char *string_end(const char *at, const char *end)
+{
+    for (;;) {
+        const char *quote = memchr(at, '"', (size_t)(end - at));
+        const char *escapes = quote;
+
+        if (quote == NULL) {
+            return end;
+        }
+        while (escapes > at && escapes[-1] == '\\') {
+            escapes--;
+        }
+        if ((quote - escapes) % 2 == 0) {
+            return quote + 1;
+        }
+        at = quote + 1;
+    }
+}
+
+/* Behind an array or object, which begins at `at`. */
+static const char *container_end(const char *at, const char *end)
+{
+    size_t depth = 0;
+
+    do {
+        char c = *at++;
+
+        if (c == '"') {
+            at = string_end(at, end);
+        } else if (c == '{' || c == '[') {
+            depth++;
+        } else if (c == '}' || c == ']') {
+            depth--;
+        }
+    } while (depth > 0 && at < end);
+    return at;
+}
+
+/* Behind a number or a word. */
+static const char *word_end(const char *at, const char *end)
+{
+    while (at < end && *at != ',' && *at != ']' && *at != '}' && !is_space(*at)) {
+        at++;
+    }
+    return at;
+}
+
+static const char *value_end(const char *at, const char *end)
+{
+    switch (*at) {
+    case '"':
+        return string_end(at + 1, end);
+    case '{':
+    case '[':
+        return container_end(at, end);
+    default:
+        return word_end(at, end);
+    }
+}
+
 /* The value that the rest begins with, past a separator. */
 static bool take_value(struct json_walk *w, char separator, struct slice *ret_value)
 {
     struct slice rest = skip_space(w->rest);
 
     if (rest.len > 0 && rest.ptr[0] == separator) {
-        rest = skip(rest, 1);
+        rest = skip_space(skip(rest, 1));
     }
-    long used = rest.len > 0 ? json_scan_value(rest, ret_value, NULL) : ERR_INVALID;
+    size_t len = rest.len > 0 ? (size_t)(value_end(rest.ptr, rest.ptr + rest.len) - rest.ptr) : 0;
 
-    w->rest = used < 0 ? SLICE("") : skip(rest, (size_t)used);
-    return used >= 0;
+    w->rest = len == 0 ? SLICE("") : skip(rest, len);
+    *ret_value = len == 0 ? *ret_value : (struct slice){rest.ptr, len};
+    return len > 0;
 }
 
 bool json_walk_element(struct json_walk *w, struct slice *ret_value)
@@ -260,6 +323,9 @@ bool json_string_equal(struct slice value, struct slice text)
     struct slice piece;
     char bytes[UTF8_BYTES];
 
+    if (rest.len < text.len) {
+        return false; /* nothing becomes longer by being decoded */
+    }
     while (next_piece(&rest, bytes, &piece)) {
         if (!slice_starts_with(text, piece)) {
             return false;
@@ -421,41 +487,17 @@ bool json_number_double(struct slice value, double *ret_number)
     return true;
 }
 
-/* Where the string that begins at `start` ends: at its closing quote, else at the last byte. */
-static size_t string_end(struct slice value, size_t start)
-{
-    size_t at = start + 1;
-
-    while (at < value.len) {
-        const char *quote = memchr(value.ptr + at, '"', value.len - at);
-
-        if (quote == NULL) {
-            break;
-        }
-        size_t end = (size_t)(quote - value.ptr);
-        size_t backslashes = 0;
-
-        while (end - backslashes > start + 1 && value.ptr[end - backslashes - 1] == '\\') {
-            backslashes++;
-        }
-        if (backslashes % 2 == 0) {
-            return end;
-        }
-        at = end + 1;
-    }
-    return value.len - 1;
-}
-
 unsigned json_depth(struct slice value)
 {
+    const char *end = value.ptr + value.len;
     unsigned depth = 0;
     unsigned deepest = 0;
 
-    for (size_t i = 0; i < value.len; i++) {
-        char c = value.ptr[i];
+    for (const char *at = value.ptr; at < end;) {
+        char c = *at++;
 
         if (c == '"') {
-            i = string_end(value, i);
+            at = string_end(at, end);
         } else if (c == '[' || c == '{') {
             depth++;
             deepest = depth > deepest ? depth : deepest;

@@ -78,6 +78,34 @@ static void test_elements(void **state)
     assert_false(json_walk_element(&w, &value));
 }
 
+/* A value ends where it does, whatever its strings say: quotes behind backslashes, backslashes
+ * before the quote that ends, brackets that are text, and white space within. */
+static void test_where_values_end(void **state)
+{
+    static const char *const want[] = {
+        "\"\\\\\"", "\"\\\"\"", "\"\\\\\\\",]\"", "{\"]}\\\\\": [\"}\", \"\\\"[\"] }",
+        "\"\"",     "[ ]",      "-1.5e3",         "true",
+        "{ }",
+    };
+    struct json_walk w;
+    struct slice value;
+    struct buf text;
+
+    (void)state;
+    buf_init(&text, 1024);
+    for (size_t i = 0; i < ARRAY_COUNT(want); i++) {
+        buf_append_format(&text, "%s%s", i == 0 ? "[" : i % 2 == 0 ? " ,\n" : ",", want[i]);
+    }
+    buf_append_format(&text, "]%c", '\0');
+    json_walk_begin(&w, read_text(text.ptr));
+    for (size_t i = 0; i < ARRAY_COUNT(want); i++) {
+        assert_true(json_walk_element(&w, &value));
+        assert_slice(value, want[i]);
+    }
+    assert_false(json_walk_element(&w, &value));
+    buf_finish(&text);
+}
+
 /* Members come in order, names with their quotes. */
 static void test_members(void **state)
 {
@@ -337,13 +365,21 @@ static void test_depth(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),         cmocka_unit_test(test_kind),
-        cmocka_unit_test(test_elements),     cmocka_unit_test(test_members),
-        cmocka_unit_test(test_nothing),      cmocka_unit_test(test_find),
-        cmocka_unit_test(test_decode),       cmocka_unit_test(test_lone_surrogates),
-        cmocka_unit_test(test_decode_full),  cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_decode_lossy), cmocka_unit_test(test_string_len),
-        cmocka_unit_test(test_double),       cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_kind),
+        cmocka_unit_test(test_elements),
+        cmocka_unit_test(test_where_values_end),
+        cmocka_unit_test(test_members),
+        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_find),
+        cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_lone_surrogates),
+        cmocka_unit_test(test_decode_full),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_decode_lossy),
+        cmocka_unit_test(test_string_len),
+        cmocka_unit_test(test_double),
+        cmocka_unit_test(test_depth),
     };
 
     return UNIT_RUN(tests);
