@@ -310,6 +310,10 @@ static void test_messages(void **state)
     assert_refused("{}", "payload.type", "payload.type is missing");
     assert_refused("{\"type\":\"chat\",\"type\":\"chat\"}", "payload.type",
                    "payload.type is given twice");
+    assert_refused("{\"type\":\"chat\",\"text\":\"a\",\"t\\u0079pe\":\"chat\"}", "payload.type",
+                   "payload.type is given twice");
+    assert_refused("{\"type\":\"chat\",\"text\":7,\"type\":\"chat\"}", "payload.type",
+                   "payload.type is given twice");
     assert_refused("{\"type\":7}", "payload.type", "payload.type must be a string, not a number");
     assert_refused("{\"type\":\"user.message\"}", "payload.type",
                    "payload.type is of no type that is known");
