@@ -25,6 +25,7 @@ struct posting {
 
 static int answer_entry(struct api_call *c, struct slice json, int status)
 {
+    (void)buf_reserve(&c->answer, json.len + 1); /* with the end of the line; failure sticks */
     buf_append(&c->answer, json);
     return api_answer(c, status);
 }

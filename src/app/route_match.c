@@ -50,7 +50,10 @@ bool route_takes(struct slice path)
 static const char *pass(const char *at, struct slice segment)
 {
     if (*at == ':') {
-        return segment.len > 0 ? at + strcspn(at, "/") : NULL;
+        while (*at != '/' && *at != '\0') {
+            at++;
+        }
+        return segment.len > 0 ? at : NULL;
     }
     for (size_t i = 0; i < segment.len; i++, at++) {
         /* A decoded segment may hold a NUL too. */
@@ -61,7 +64,17 @@ static const char *pass(const char *at, struct slice segment)
     return *at == '/' || *at == '\0' ? at : NULL;
 }
 
-/* Each request tries many patterns, most of which end at the second segment. */
+/* Each request tries many patterns. Most end here, at the first byte of the second segment. */
+static bool may_fit(const char *pattern, const struct segments *path)
+{
+    const char *second = pattern + sizeof(ROUTE_ROOT) - 1;
+
+    if (path->count < 2 || *second == '\0') {
+        return true;
+    }
+    return second[1] == ':' || (path->at[1].len > 0 && path->at[1].ptr[0] == second[1]);
+}
+
 static bool fits(const char *pattern, const struct segments *path,
                  struct slice params[ROUTE_PARAMS_MAX])
 {
@@ -90,6 +103,7 @@ struct route_match route_find(enum http_method method, struct slice path, char *
     enum http_method wanted = method == HTTP_HEAD ? HTTP_GET : method;
     struct route_match match = {.route = NULL};
     const char *known = NULL;
+    const char *failed = NULL; /* rows of one path have one text, mostly even as a pointer */
     struct segments segments;
 
     split(path, memory, &segments);
@@ -101,9 +115,13 @@ struct route_match route_find(enum http_method method, struct slice path, char *
         const struct route *r = &routes[i];
         struct slice params[ROUTE_PARAMS_MAX] = {{NULL, 0}};
 
+        if (r->pattern == failed || !may_fit(r->pattern, &segments)) {
+            continue;
+        }
         /* Of two patterns that fit, such as keys/ and :id, the first is meant, for all methods. */
         if (!fits(r->pattern, &segments, params) ||
             (known != NULL && !slice_equal(slice_of(known), slice_of(r->pattern)))) {
+            failed = r->pattern;
             continue;
         }
         known = r->pattern;

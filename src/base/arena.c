@@ -73,8 +73,9 @@ static struct arena_block *block_for(struct arena *a, size_t size)
     if (newest != NULL && newest->cap - newest->used >= size) {
         return newest;
     }
-    /* A large piece would waste what is left of the newest block and fill a new one at once. */
-    if (size > SHARED_CAP / 4) {
+    /* A large piece would waste what is left of the newest block and fill a new one at once; where
+     * there is none yet, small ones go behind it. */
+    if (size > (newest == NULL ? SHARED_CAP / 2 : SHARED_CAP / 4)) {
         return add_block(a, size, false);
     }
     return add_block(a, SHARED_CAP, true);
