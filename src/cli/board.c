@@ -39,8 +39,11 @@ static int run_watch(struct board_call *call)
     if (call->set.hosts.file == NULL && file != NULL && file[0] != '\0') {
         call->set.hosts.file = file;
     }
-    if (t3_hosts_load(&call->set.hosts, &call->hosts, &msg) != 0) {
-        return board_fail(msg.text);
+    int code = t3_hosts_load(&call->set.hosts, &call->hosts, &msg);
+
+    if (code != 0) {
+        (void)board_fail(msg.text);
+        return code == ERR_INVALID ? COMMAND_USAGE : COMMAND_FAILED;
     }
     if (call->hosts.count == 0) {
         return board_fail("no T3 Code server is known yet; sign in to one with arbe t3 login URL, "

@@ -38,6 +38,7 @@ struct live {
     int columns;        /* of the terminal when it was last drawn */
     int rows;           /* likewise */
     int code;           /* the exit code; -1: it goes on */
+    bool exhausted;     /* memory ran out */
 };
 
 static int64_t clock_ms(clockid_t clock)
@@ -48,13 +49,20 @@ static int64_t clock_ms(clockid_t clock)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* Memory ran out: what is shown would be wrong from now on. */
+static void run_out(struct live *l)
+{
+    l->code = COMMAND_FAILED;
+    l->exhausted = true;
+}
+
 static void on_row(void *context, const struct t3_board_row *row, int gone)
 {
     struct live *l = context;
 
     l->stale = true;
     if (board_rows_change(&l->view.rows, row, gone != 0) != 0) {
-        l->code = COMMAND_FAILED;
+        run_out(l);
     }
 }
 
@@ -90,7 +98,7 @@ static void draw(struct live *l)
     struct cells drawn;
 
     if (fit_screen(l) != 0) {
-        l->code = COMMAND_FAILED;
+        run_out(l);
         return;
     }
     board_view_draw(&l->view, &l->next, clock_ms(CLOCK_REALTIME));
@@ -250,6 +258,7 @@ int board_live(struct board_call *call)
     if (code == 0) {
         code = run(&l);
         terminal_end(&l.terminal);
+        code = l.exhausted ? board_fail(err_text(ERR_NOMEM)) : code;
     }
     board_view_finish(&l.view);
     cells_finish(&l.next);

@@ -193,8 +193,8 @@ describe('arbe board: screens', { timeout: 240_000 }, () => {
         assert.equal(terminal.cellOf('waiting 1').getFgColor(), 3);
         const plain = await boardOf(t, peer, { env: { NO_COLOR: '1' } });
         assert.ok(plain.cellOf('waiting 1').isFgDefault() && plain.cellOf('waiting 1').isBold());
-        const ascii = await boardOf(t, peer, { columns: 30, env: { LC_ALL: 'C.UTF-8' } });
-        assert.match(ascii.screen, /…/);
+        const utf8 = await boardOf(t, peer, { columns: 30, env: { LC_ALL: 'C.UTF-8' } });
+        assert.match(utf8.screen, /…/);
     });
 
     test('ten thousand rows', async (t) => {
@@ -452,7 +452,7 @@ describe('arbe board: lines', { timeout: 240_000 }, () => {
     });
 
     test('wrong usage is 2', async () => {
-        for (const args of [['word'], ['--nothing'], ['--json', 'word'], ['--snippet-length', '0']]) {
+        for (const args of [['word'], ['--nothing'], ['--json', 'word'], ['--snippet-length', '0'], ['--t3', 'mac=ftp://x'], ['--t3', '=']]) {
             const { code, stdout, stderr } = await shell.run(args);
             assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
             assert.match(stderr, /^arbe board: /);
