@@ -131,7 +131,7 @@ static void test_others(void **state)
 
 static void exit_with(const char *exit)
 {
-    char text[4096];
+    static char text[4096]; /* the frame borrows from it */
 
     (void)snprintf(text, sizeof(text), "{\"_tag\":\"Exit\",\"requestId\":\"3\",\"exit\":%s}", exit);
     assert_int_equal(read_frame(text), T3_RPC_OK);
