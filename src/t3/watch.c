@@ -260,14 +260,39 @@ static void take_chunk(struct watched *h, const struct t3_reader_event *event)
     }
 }
 
+/* A host that was lost stays so, with its reason, while it is tried again, and is not said to be
+ * lost anew each time for the same reason: whoever looks at it would see nothing but a flicker. */
+static bool is_news(const struct t3_watch_host *shown, const struct t3_reader_event *event)
+{
+    if (shown->state != T3_READER_LOST) {
+        return true;
+    }
+    if (event->state == T3_READER_LOST) {
+        return event->error.code != shown->error.code ||
+               strcmp(event->error.message, shown->error.message) != 0;
+    }
+    return event->state != T3_READER_CONNECTING;
+}
+
+static void show_state(struct watched *h, const struct t3_reader_event *event)
+{
+    bool news = is_news(&h->shown, event);
+
+    if (event->state == T3_READER_LOST || news) {
+        h->shown.delay_ms = event->delay_ms;
+    }
+    if (news) {
+        h->shown.state = event->state;
+        h->shown.error = event->error;
+        tell_host(h);
+    }
+}
+
 static void take_state(struct watched *h, const struct t3_reader_event *event)
 {
     struct t3_rpc_error error;
 
-    h->shown.state = event->state;
-    h->shown.error = event->error;
-    h->shown.delay_ms = event->delay_ms;
-    tell_host(h);
+    show_state(h, event);
     if (event->state == T3_READER_CONNECTING && h->shell == 0 &&
         subscribe_shell(h, &error) != T3_RPC_OK) {
         t3_reader_lose(h->reader, &error);

@@ -1,7 +1,9 @@
 /* Watches the boards of several hosts: a reader (arbe/t3_reader.h) for the shell of each, all
  * folded into one board (arbe/t3_board.h). What changed is told as it is folded.
  *
- * Rows of a host that is lost stay as they were: its state says how much to trust them. Threads:
+ * Rows of a host that is lost stay as they were: its state says how much to trust them. It is LOST,
+ * for the reason that it was, until another connection stands: it is CONNECTING only before its
+ * first one, and when one that was refused is tried again. Threads:
  * one at a time; the callbacks run in t3_watch_step. Memory goes with rows and hosts. */
 #ifndef ARBE_T3_WATCH_H
 #define ARBE_T3_WATCH_H
@@ -17,9 +19,9 @@
 struct t3_watch_host {
     const char *label;          /* what rows call it */
     const char *url;            /* as it was given */
-    enum t3_reader_state state; /* of its connection */
+    enum t3_reader_state state; /* of its connection, as above */
     struct t3_rpc_error error;  /* LOST, REFUSED: why */
-    int delay_ms;               /* LOST: from when it broke until the next try */
+    int delay_ms;               /* LOST: from when it broke last until the next try */
     size_t skipped;             /* items that were broken, in all */
     bool full;                  /* some of its threads were beyond the limit of rows */
 };
@@ -27,7 +29,7 @@ struct t3_watch_host {
 struct t3_watch_options {
     struct t3_board_options board;
     t3_board_change_fn row; /* a row changed or went; not NULL. It must not change the watch */
-    /* The state of a host changed, or its error did; not NULL. */
+    /* The state of a host changed, or its error, or that it is full; not NULL. */
     void (*host)(void *context, const struct t3_watch_host *host);
     void *context;
 };

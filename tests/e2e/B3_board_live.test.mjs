@@ -358,7 +358,8 @@ describe('arbe board: lines', { timeout: 240_000 }, () => {
         running.kill('SIGTERM');
         const { code, stderr } = await running.end();
         assert.equal(code, 143);
-        assert.match(stderr, /^arbe board: mac: connecting\narbe board: mac: catching up\narbe board: mac: live\narbe board: mac: lost/);
+        assert.match(stderr, /^arbe board: mac: connecting\narbe board: mac: catching up\narbe board: mac: live\narbe board: mac: lost: .*\n/);
+        assert.equal(stderr.match(/mac: connecting/g).length, 1, 'a lost host is lost until another connection stands');
     });
 
     test('--json: rows, gone, hosts', async (t) => {
