@@ -174,6 +174,20 @@ static int add_named(struct source *s, const char *label, const char *url, struc
     return add_host(s, slice_of(label), url == NULL ? of_file->url : url, of_file, msg);
 }
 
+/* The URL of a HOST=URL. What has a name and password in it is not repeated. */
+static int check_url_of(struct slice label, const char *url, struct errmsg *msg)
+{
+    struct errmsg why = {{0}};
+    int code = t3_url_check(url, &why);
+
+    if (code != 0) {
+        code = err_set(msg, code, "\"%.50s\" is no URL for the host \"%.*s\": %.120s",
+                       strchr(url, '@') == NULL ? url : "...",
+                       (int)(label.len < 40 ? label.len : 40), label.ptr, why.text);
+    }
+    return code;
+}
+
 /* HOST or HOST=URL. */
 static int add_word(struct source *s, struct slice word, struct errmsg *msg)
 {
@@ -190,11 +204,19 @@ static int add_word(struct source *s, struct slice word, struct errmsg *msg)
                    ? err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM))
                    : t3_hosts_check_label(label, msg);
 
-    code = code == 0 && url != NULL ? t3_url_check(url, msg) : code;
+    code = code == 0 && url != NULL ? check_url_of(label, url, msg) : code;
     code = code == 0 ? add_named(s, name, url, msg) : code;
     free(name);
     free(url);
     return code;
+}
+
+/* A URL without a name for its host. */
+static bool is_bare_url(struct slice word)
+{
+    const char *colon = word.len > 0 ? memmem(word.ptr, word.len, "://", 3) : NULL;
+
+    return colon != NULL && memchr(word.ptr, '=', (size_t)(colon - word.ptr)) == NULL;
 }
 
 static int add_words(struct source *s, const struct flag_list *words, struct errmsg *msg)
@@ -204,6 +226,10 @@ static int add_words(struct source *s, const struct flag_list *words, struct err
     for (size_t i = 0; code == 0 && i < words->count; i++) {
         struct errmsg why = {{0}};
 
+        if (is_bare_url(words->items[i])) {
+            return err_set(msg, ERR_INVALID,
+                           "--t3 takes HOST=URL, such as mac=http://127.0.0.1:3773");
+        }
         code = add_word(s, words->items[i], &why);
         if (code != 0) {
             code = err_set(msg, code, "--t3: %.240s", why.text);

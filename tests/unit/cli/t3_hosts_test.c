@@ -209,12 +209,30 @@ static void refuses_words(void **state)
                                "a\n=http://h",
                                "a\xc2\x9b=http://h",
                                "a\xff=http://h"};
+    const struct {
+        const char *word;
+        const char *text;
+    } sentences[] = {
+        {"http://h:3773", "--t3 takes HOST=URL, such as mac=http://127.0.0.1:3773"},
+        {"http://h/?a=b", "--t3 takes HOST=URL, such as mac=http://127.0.0.1:3773"},
+        {"mac=", "--t3: \"\" is no URL for the host \"mac\": a T3 server's URL begins with "
+                 "http://, https://, ws:// or wss://"},
+        {"foo=ftp://x", "--t3: \"ftp://x\" is no URL for the host \"foo\": a T3 server's URL "
+                        "begins with http://, https://, ws:// or wss://"},
+        {"foo=http://me:word@x", "--t3: \"...\" is no URL for the host \"foo\": a T3 server's URL "
+                                 "names a host, and perhaps a port, after its \"//\", and neither "
+                                 "user nor password"},
+    };
 
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
         if (load(rig, bad[i], NULL, false) != ERR_INVALID) {
             fail_msg("\"%s\" was taken", bad[i]);
         }
-        assert_ptr_equal(strstr(rig->msg.text, "--t3: "), rig->msg.text);
+        assert_ptr_equal(strstr(rig->msg.text, "--t3"), rig->msg.text);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(sentences); i++) {
+        assert_int_equal(load(rig, sentences[i].word, NULL, false), ERR_INVALID);
+        assert_string_equal(rig->msg.text, sentences[i].text);
     }
     assert_int_equal(load(rig, "a=http://h", "a=http://h", false), ERR_INVALID);
     assert_non_null(strstr(rig->msg.text, "named twice"));
