@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "client/client.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -29,6 +30,12 @@ struct told {
     uint64_t next_ms; /* no line before */
 };
 
+/* A host of the watch, by its index there. */
+struct kept_host {
+    struct told told;           /* the thread's */
+    enum t3_reader_state state; /* under the lock */
+};
+
 struct board_keeper {
     struct board_keeper_config config;
     struct t3_watch *watch; /* the thread's, once there is one */
@@ -43,14 +50,12 @@ struct board_keeper {
     bool behind;
     uint64_t seen; /* number of the last change that readers were woken for */
     size_t host_count;
-    struct told *told; /* of each host */
-    bool *full;        /* likewise, as the state has it */
+    struct kept_host *hosts;
 
     /* under the lock */
     pthread_mutex_t mutex;
     struct board_state *state;
     struct list waiting; /* of board_reader.link */
-    enum t3_reader_state *states;
 };
 
 const struct board_state *board_keeper_lock(struct board_keeper *k)
@@ -127,20 +132,19 @@ static void format_host(struct buf *out, const struct t3_watch_host *host)
     }
 }
 
-static int put_host(struct board_keeper *k, size_t i)
+static int put_host(struct board_keeper *k, const struct t3_watch_host *host)
 {
-    const struct t3_watch_host *host = t3_watch_host_at(k->watch, i);
     char memory[HOST_BYTES_MAX];
     struct buf json;
 
     buf_init_fixed(&json, memory, sizeof(memory));
     format_host(&json, host);
     (void)board_keeper_lock(k);
-    int code = board_state_put_host(k->state, i, slice_of(host->label), buf_slice(&json));
+    int code = board_state_put_host(k->state, host->index, slice_of(host->label),
+                                    buf_slice(&json));
 
-    k->states[i] = host->state;
+    k->hosts[host->index].state = host->state;
     board_keeper_unlock(k);
-    k->full[i] = host->full;
     return code;
 }
 
@@ -148,20 +152,9 @@ static void on_host(void *context, const struct t3_watch_host *host)
 {
     struct board_keeper *k = context;
 
-    for (size_t i = 0; i < k->host_count; i++) {
-        if (t3_watch_host_at(k->watch, i) == host && put_host(k, i) != 0) {
-            k->behind = true;
-        }
-    }
-}
-
-/* That a host has more threads than there is room for is no state of its connection. */
-static void look_for_full(struct board_keeper *k)
-{
-    for (size_t i = 0; i < k->host_count; i++) {
-        if (t3_watch_host_at(k->watch, i)->full != k->full[i] && put_host(k, i) != 0) {
-            k->behind = true;
-        }
+    assert(host->index < k->host_count); /* none is added once it has started */
+    if (put_host(k, host) != 0) {
+        k->behind = true;
     }
 }
 
@@ -185,7 +178,7 @@ static void catch_up(struct board_keeper *k)
     board_state_begin_listing(k->state);
     board_keeper_unlock(k);
     for (size_t i = 0; code == 0 && i < k->host_count; i++) {
-        code = put_host(k, i);
+        code = put_host(k, t3_watch_host_at(k->watch, i));
     }
     code = code == 0 ? t3_board_each(t3_watch_board(k->watch), list_row, k) : code;
     if (code == 0) {
@@ -236,7 +229,7 @@ static int tell_all(struct board_keeper *k)
 
     for (size_t i = 0; i < k->host_count; i++) {
         const struct t3_watch_host *host = t3_watch_host_at(k->watch, i);
-        struct told *told = &k->told[i];
+        struct told *told = &k->hosts[i].told;
 
         if (!is_news(told, host)) {
             continue;
@@ -325,7 +318,6 @@ static void *run(void *context)
             t3_watch_retry(k->watch, NULL);
         }
         t3_watch_step(k->watch, 0);
-        look_for_full(k);
         if (k->behind) {
             catch_up(k);
         }
@@ -410,14 +402,13 @@ static int add_hosts(struct board_keeper *k)
     size_t count = t3_watch_host_count(k->watch);
     int code = 0;
 
-    k->told = calloc(count, sizeof(*k->told));
-    k->full = calloc(count, sizeof(*k->full));
-    k->states = calloc(count, sizeof(*k->states));
-    if (k->told == NULL || k->full == NULL || k->states == NULL) {
+    assert(k->hosts == NULL && count > 0);
+    k->hosts = calloc(count, sizeof(*k->hosts));
+    if (k->hosts == NULL) {
         return ERR_NOMEM;
     }
     for (size_t i = 0; code == 0 && i < count; i++) {
-        code = put_host(k, i);
+        code = put_host(k, t3_watch_host_at(k->watch, i));
         k->host_count = code == 0 ? i + 1 : k->host_count;
     }
     return code;
@@ -471,9 +462,7 @@ void board_keeper_destroy(struct board_keeper *k)
     if (k->wake_fd >= 0) {
         (void)close(k->wake_fd); /* nothing is in it */
     }
-    free(k->told);
-    free(k->full);
-    free(k->states);
+    free(k->hosts);
     (void)pthread_mutex_destroy(&k->mutex); /* nobody holds it */
     free(k);
 }
@@ -489,7 +478,7 @@ void board_keeper_get_stats(struct board_keeper *k, struct board_stats *ret_stat
     (void)board_keeper_lock(k);
     ret_stats->rows = board_state_count(k->state);
     for (size_t i = 0; i < board_state_host_count(k->state); i++) {
-        ret_stats->hosts[k->states[i]]++;
+        ret_stats->hosts[k->hosts[i].state]++;
     }
     board_keeper_unlock(k);
 }

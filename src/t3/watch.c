@@ -193,6 +193,7 @@ int t3_watch_add(struct t3_watch *w, const char *label, const char *url,
         free_host(h);
         return code;
     }
+    h->shown.index = w->count;
     w->hosts[w->count++] = h;
     return 0;
 }

@@ -17,6 +17,7 @@
 
 /* A host and how it stands. Borrowed from the watch. */
 struct t3_watch_host {
+    size_t index;               /* t3_watch_host_at */
     const char *label;          /* what rows call it */
     const char *url;            /* as it was given */
     enum t3_reader_state state; /* of its connection, as above */

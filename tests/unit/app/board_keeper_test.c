@@ -27,7 +27,6 @@ struct t3_watch {
     pthread_mutex_t mutex;
     const char *chunk; /* to be folded in the next step; NULL: none */
     bool changed[HOSTS_MAX];
-    bool silent; /* what changes is no state */
     struct t3_watch_host next[HOSTS_MAX];
 };
 
@@ -74,9 +73,7 @@ void t3_watch_step(struct t3_watch *watch, int timeout_ms)
         if (watch->changed[i]) {
             watch->hosts[i] = watch->next[i];
             watch->changed[i] = false;
-            if (!watch->silent) {
-                watch->options.host(watch->options.context, &watch->hosts[i]);
-            }
+            watch->options.host(watch->options.context, &watch->hosts[i]);
         }
     }
     atomic_fetch_add(&watch->steps, 1);
@@ -317,7 +314,6 @@ static void test_full(void **state)
     struct rig *rig = *state;
     struct t3_watch_host host = host_in(T3_READER_CONNECTING, T3_RPC_OK, "");
 
-    played.silent = true;
     start(rig);
     host.full = true;
     play(NULL, &host);
@@ -345,7 +341,7 @@ static void test_log(void **state)
 
     assert_true(later > 0 && later <= (int)TOLD_MS);
     assert_string_equal(logged(rig), "");
-    rig->keeper->told[0].next_ms = 0; /* the time has come */
+    rig->keeper->hosts[0].told.next_ms = 0; /* the time has come */
     assert_int_equal(tell_all(rig->keeper), -1);
     assert_non_null(strstr(logged(rig), "is live"));
 }
@@ -410,7 +406,7 @@ static void test_no_memory(void **state)
         }
         board_state_destroy(k->state);
         assert_int_equal(board_state_create(4, 1, &k->state), 0);
-        assert_int_equal(put_host(k, 0), 0);
+        assert_int_equal(put_host(k, &played.hosts[0]), 0);
         t3_board_free(played.board);
         assert_int_equal(t3_board_new(NULL, &played.board, NULL), 0);
     }

@@ -246,6 +246,8 @@ static void test_hosts(void **state)
     (void)state;
     add(w, "mac", MAC);
     add(w, "linux", LINUX);
+    assert_int_equal(t3_watch_host_at(w, 0)->index, 0);
+    assert_int_equal(t3_watch_host_at(w, 1)->index, 1);
     assert_watch_tells(w, "mac connecting\nlinux connecting\n");
     fake_select(LINUX);
     fake_open();
