@@ -185,9 +185,11 @@ static int draw_broken_hosts(const struct board_view *view, struct cells *cells,
         }
         board_view_host_text(text, host);
         (void)snprintf(line, sizeof(line), "%s %s", host->label, text);
-        row = cells_put_lines(
-            cells, row, end - row < HOST_ROWS_MAX ? end - row : HOST_ROWS_MAX, 0, cells->columns,
-            host->state == T3_READER_LOST ? CELL_YELLOW : CELL_RED, slice_of(line));
+        struct cells_area area = {row, end - row < HOST_ROWS_MAX ? end - row : HOST_ROWS_MAX, 0,
+                                  cells->columns};
+
+        row = cells_put_lines(cells, area, host->state == T3_READER_LOST ? CELL_YELLOW : CELL_RED,
+                              slice_of(line));
     }
     return row;
 }
@@ -399,7 +401,8 @@ static void draw_empty(const struct board_view *view, struct cells *cells, int r
     } else {
         (void)snprintf(line, sizeof(line), "No threads yet.");
     }
-    (void)cells_put_lines(cells, row, end - row, 0, cells->columns, CELL_PLAIN, slice_of(line));
+    (void)cells_put_lines(cells, (struct cells_area){row, end - row, 0, cells->columns}, CELL_PLAIN,
+                          slice_of(line));
 }
 
 static void draw_list(struct board_view *view, struct cells *cells, int row, int end,
@@ -468,8 +471,9 @@ static void draw_detail(const struct board_view *view, struct cells *cells, int 
         if (column > 0) {
             (void)cells_put(cells, row, 0, column - 1, CELL_DIM, lines[i].name);
         }
-        int next = cells_put_lines(cells, row, end - row, column, cells->columns, CELL_PLAIN,
-                                   lines[i].text);
+        int next = cells_put_lines(cells,
+                                   (struct cells_area){row, end - row, column, cells->columns},
+                                   CELL_PLAIN, lines[i].text);
 
         row = next > row ? next : row + 1;
     }

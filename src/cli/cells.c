@@ -305,27 +305,27 @@ static size_t break_at(struct slice text, size_t len)
     return len;
 }
 
-int cells_put_lines(struct cells *cells, int row, int rows, int column, int end, unsigned style,
-                    struct slice text)
+int cells_put_lines(struct cells *cells, struct cells_area area, unsigned style, struct slice text)
 {
-    int last = row + rows - 1;
+    int row = area.row;
+    int last = row + area.rows - 1;
+    int end = area.end > cells->columns ? cells->columns : area.end;
     int width;
 
-    end = end > cells->columns ? cells->columns : end;
-    for (; row < last && text.len > 0 && column < end; row++) {
-        size_t len = break_at(text, fit(cells, text, end - column, &width));
+    for (; row < last && text.len > 0 && area.column < end; row++) {
+        size_t len = break_at(text, fit(cells, text, end - area.column, &width));
 
         if (len == 0) {
             break; /* not one grapheme fits */
         }
-        (void)cells_put(cells, row, column, end, style, (struct slice){text.ptr, len});
+        (void)cells_put(cells, row, area.column, end, style, (struct slice){text.ptr, len});
         text = (struct slice){text.ptr + len, text.len - len};
         while (text.len > 0 && text.ptr[0] == ' ') {
             text = (struct slice){text.ptr + 1, text.len - 1};
         }
     }
     if (row == last && text.len > 0) {
-        (void)cells_put(cells, row, column, end, style, text);
+        (void)cells_put(cells, row, area.column, end, style, text);
         row++;
     }
     return row;

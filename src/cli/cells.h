@@ -68,10 +68,17 @@ int cells_put(struct cells *cells, int row, int column, int end, unsigned style,
 int cells_put_right(struct cells *cells, int row, int column, int end, unsigned style,
                     struct slice text);
 
-/* Puts `text` on as many of `rows` rows as it needs, cut at spaces where there are some, and
+/* A part of the screen. */
+struct cells_area {
+    int row;    /* the first */
+    int rows;   /* how many */
+    int column; /* the first */
+    int end;    /* the column behind the last */
+};
+
+/* Puts `text` on as many of the area's rows as it needs, cut at spaces where there are some, and
  * returns the row behind it. */
-int cells_put_lines(struct cells *cells, int row, int rows, int column, int end, unsigned style,
-                    struct slice text);
+int cells_put_lines(struct cells *cells, struct cells_area area, unsigned style, struct slice text);
 
 /* Adds a style to a part of a row. */
 void cells_add_style(struct cells *cells, int row, int column, int end, unsigned style);

@@ -128,7 +128,9 @@ static void lines(void **state)
 
     (void)state;
     assert_int_equal(cells_make(&cells, 8, 4), 0);
-    assert_int_equal(cells_put_lines(&cells, 0, 3, 1, 8, 0, SLICE("one two three four five")), 3);
+    assert_int_equal(cells_put_lines(&cells, (struct cells_area){0, 3, 1, 8}, 0,
+                                     SLICE("one two three four five")),
+                     3);
     buf_init_fixed(&out, memory, sizeof(memory));
     for (int i = 0; i < 4; i++) {
         cells_row_text(&cells, i, &out);
