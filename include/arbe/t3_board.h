@@ -86,7 +86,8 @@ typedef void (*t3_board_change_fn)(void *context, const struct t3_board_row *row
 /* Folds a JSON text of `host` into the board: a chunk (an array of stream items), one item, or a
  * bare projection. Each row whose values differ afterwards is told once, when all is folded, in no
  * order; `changed` and `ret_counts` may be NULL. A host is its label: stable, one for each T3
- * installation, 1 to 255 bytes; the first use makes it.
+ * installation, 1 to 255 bytes; the first use makes it. (So many parameters since each call has all
+ * of them to say, and none has a default that a structure of options would be for.)
  *
  * FORMAT: nothing was changed. VERSION: what stood before the item was folded. LIMIT: all but the
  * threads beyond the limit was folded. MEMORY: a part was; subscribe anew, which brings a snapshot.
