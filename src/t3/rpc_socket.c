@@ -265,21 +265,20 @@ static void on_peer_close(struct rpc_socket *s, const unsigned char *payload, si
 
 /* ----------------------------------------------------------------------------------- what comes */
 
-/* Ends the connection for what the server sent: told, or else for that reason. What the callback
- * returns to libwebsockets. */
-static int reject(struct rpc_socket *s, enum lws_close_status status, enum t3_rpc_code code,
-                  const char *text)
+/* Ends the connection for what the server sent: told, or else for that reason. The close itself
+ * waits until the socket can be written to: libwebsockets 4.1.6 whose receive callback asks for an
+ * end in the middle of a frame goes on to collect the rest of it, behind its buffer. */
+static void reject(struct rpc_socket *s, enum lws_close_status status, enum t3_rpc_code code,
+                   const char *text)
 {
     struct t3_rpc_error error;
 
     (void)rpc_error_set(&error, code, "%s: %s", s->options.url->place, text);
     tell(s, &error);
     begin_close(s, status);
-    s->close_begun = true;
-    lws_close_reason(s->wsi, status, NULL, 0);
     buf_finish(&s->message);
-    kick(s);
-    return -1;
+    (void)lws_callback_on_writable(s->wsi); /* fails only with the socket */
+    kick(s);                                /* there is a deadline now */
 }
 
 /* What the server is told of what it sent. */
@@ -297,13 +296,14 @@ static enum lws_close_status close_status(int code)
     }
 }
 
-static int hand_out(struct rpc_socket *s)
+static void hand_out(struct rpc_socket *s)
 {
     int code = s->user.message(s->user.context, &s->message);
 
     if (code != T3_RPC_OK) {
         s->told = true;
-        return reject(s, close_status(code), (enum t3_rpc_code)code, "");
+        reject(s, close_status(code), (enum t3_rpc_code)code, "");
+        return;
     }
     if (s->message.cap > KEPT_BYTES) {
         buf_finish(&s->message);
@@ -313,29 +313,31 @@ static int hand_out(struct rpc_socket *s)
         s->paused = true;
         (void)lws_rx_flow_control(s->wsi, 0); /* applies behind this callback */
     }
-    return 0;
 }
 
-static int on_piece(struct rpc_socket *s, const char *bytes, size_t len)
+static void on_piece(struct rpc_socket *s, const char *bytes, size_t len)
 {
     if (s->state != OPEN) {
-        return 0; /* nobody wants it any more */
+        return; /* nobody wants it any more */
     }
     s->pings_open = 0;
     if (lws_frame_is_binary(s->wsi)) {
-        return reject(s, LWS_CLOSE_STATUS_UNACCEPTABLE_OPCODE, T3_RPC_ERROR_PROTOCOL,
-                      "the server sent a message that is no text");
+        reject(s, LWS_CLOSE_STATUS_UNACCEPTABLE_OPCODE, T3_RPC_ERROR_PROTOCOL,
+               "the server sent a message that is no text");
+        return;
     }
     if (len > s->options.message_bytes_max - s->message.len) {
-        return reject(s, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, T3_RPC_ERROR_LIMIT,
-                      "the server sent a message that is longer than it may be");
+        reject(s, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, T3_RPC_ERROR_LIMIT,
+               "the server sent a message that is longer than it may be");
+        return;
     }
     buf_append(&s->message, (struct slice){bytes, len});
     if (s->message.failed) {
-        return reject(s, LWS_CLOSE_STATUS_UNEXPECTED_CONDITION, T3_RPC_ERROR_MEMORY,
-                      "out of memory for a message of the server");
+        reject(s, LWS_CLOSE_STATUS_UNEXPECTED_CONDITION, T3_RPC_ERROR_MEMORY,
+               "out of memory for a message of the server");
+    } else if (lws_is_final_fragment(s->wsi)) {
+        hand_out(s);
     }
-    return lws_is_final_fragment(s->wsi) ? hand_out(s) : 0;
 }
 
 /* ------------------------------------------------------------------------------------ what goes */
@@ -372,8 +374,9 @@ static int on_writeable(struct rpc_socket *s)
         return 0;
     }
     if (s->out.failed) {
-        return reject(s, LWS_CLOSE_STATUS_GOINGAWAY, T3_RPC_ERROR_MEMORY,
-                      "out of memory for a message to the server");
+        reject(s, LWS_CLOSE_STATUS_GOINGAWAY, T3_RPC_ERROR_MEMORY,
+               "out of memory for a message to the server");
+        return 0;
     }
     int n = lws_write(s->wsi, (unsigned char *)s->out.ptr + LWS_PRE, s->out.len - LWS_PRE,
                       LWS_WRITE_TEXT);
@@ -446,7 +449,8 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
         on_open(s);
         break;
     case LWS_CALLBACK_CLIENT_RECEIVE:
-        return on_piece(s, in, len);
+        on_piece(s, in, len);
+        break;
     case LWS_CALLBACK_CLIENT_WRITEABLE:
         return on_writeable(s);
     case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:

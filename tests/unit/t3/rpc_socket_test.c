@@ -430,6 +430,41 @@ static void test_hostile_frames(void **state)
     }
 }
 
+/* A frame that is rejected in its middle: the rest of it, which goes on to come, goes nowhere.
+ * Where the receive callback of libwebsockets asks for the end, it goes behind a buffer of 32 KiB,
+ * and 8 MiB of it over whatever is there. */
+static void test_rejected_in_the_middle(void **state)
+{
+    const size_t len = (size_t)8 << 20;
+    char *bytes = malloc(len);
+    static const struct {
+        unsigned char first;
+        size_t message_bytes_max;
+        enum t3_rpc_code code;
+        unsigned close;
+    } cases[] = {
+        {0x82, (size_t)64 << 20, T3_RPC_ERROR_PROTOCOL, 1003}, /* binary */
+        {0x81, 100000, T3_RPC_ERROR_LIMIT, 1009},
+        {0x81, 1, T3_RPC_ERROR_LIMIT, 1009},
+    };
+    struct t3_rpc_options options = quiet();
+
+    (void)state;
+    assert_non_null(bytes);
+    memset(bytes, 'A', len);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct rig rig = {0};
+
+        options.message_bytes_max = cases[i].message_bytes_max;
+        rig_open(&rig, &options);
+        ws_peer_frame(&rig.peer, cases[i].first, bytes, len);
+        rig_ends(&rig, cases[i].code, "the server sent a message");
+        ws_peer_expect_close(&rig.peer, cases[i].close);
+        rig_finish(&rig);
+    }
+    free(bytes);
+}
+
 /* ----------------------------------------------------------------------------------------- ends */
 
 /* The server closes, with and without a code, and some write behind it what is not to be read. */
@@ -894,6 +929,7 @@ int main(void)
         cmocka_unit_test(test_fragments),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_hostile_frames),
+        cmocka_unit_test(test_rejected_in_the_middle),
         cmocka_unit_test(test_server_closes),
         cmocka_unit_test(test_broken),
         cmocka_unit_test(test_close_unanswered),
