@@ -47,9 +47,6 @@ struct shape {
     size_t places; /* made so far */
 };
 
-static void add_value(struct shape *s, struct place *at, struct slice value, unsigned depth);
-static void merge(struct shape *s, struct place *into, struct place *from);
-
 struct shape *shape_create(void)
 {
     struct shape *s = calloc(1, sizeof(*s));
@@ -103,23 +100,75 @@ static bool is_plain(struct slice name)
     return digits <= DIGITS_MAX;
 }
 
-/* What is in there is anybody's, down to the names. */
-static bool is_opaque(struct slice name)
-{
-    static const struct slice names[] = {
-        SLICE("args"),  SLICE("arguments"), SLICE("answers"), SLICE("attributes"),
-        SLICE("data"),  SLICE("env"),       SLICE("headers"), SLICE("environment"),
-        SLICE("input"), SLICE("metadata"),  SLICE("output"),  SLICE("params"),
-        SLICE("raw"),   SLICE("rawInput"),  SLICE("result"),  SLICE("rawOutput"),
-        SLICE("value"), SLICE("variables"),
-    };
+/* What is shown of an object. */
+enum view {
+    VIEW_NONE,   /* not even its names */
+    VIEW_NAMES,  /* its names, and nothing of what is in there */
+    VIEW_RECORD, /* as a thread, a run, ... */
+    VIEW_EVENT,
+    VIEW_TOP, /* as an item of a stream, what a snapshot holds, a projection */
+};
 
-    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-        if (slice_equal(name, names[i])) {
-            return true;
+/* The objects that T3's contract knows, by the object they stand in. */
+static const struct {
+    enum view in;
+    enum view as;
+    struct slice name;
+} known[] = {
+    {VIEW_TOP, VIEW_TOP, SLICE("snapshot")},
+    {VIEW_TOP, VIEW_TOP, SLICE("projection")},
+    {VIEW_TOP, VIEW_EVENT, SLICE("event")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("archivedThreads")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("attempts")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("checkpointScopes")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("checkpoints")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("contextHandoffs")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("contextTransfers")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("messages")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("nodes")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("plans")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("project")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("projects")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("providerSessions")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("providerThreads")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("providerTurns")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("runs")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("runtimeRequests")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("subagents")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("thread")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("threads")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("turnItems")},
+    {VIEW_TOP, VIEW_RECORD, SLICE("visibleTurnItems")},
+    {VIEW_EVENT, VIEW_RECORD, SLICE("payload")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("activities")}, /* as what follows of the first version */
+    {VIEW_RECORD, VIEW_NAMES, SLICE("checkpoints")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("latestTurn")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("messages")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("proposedPlans")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("session")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("defaultModelSelection")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("latestVisibleMessage")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("lineage")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("modelSelection")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("pendingBackgroundTasks")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("pendingRuntimeRequest")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("responseCapability")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("sourcePlanRef")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("steps")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("titleRegeneration")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("tokenUsage")},
+    {VIEW_RECORD, VIEW_NAMES, SLICE("turnTokenUsage")},
+};
+
+/* What is shown of the member `name` of an object that is shown like that. */
+static enum view view_below(enum view view, struct slice name)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
+        if (known[i].in == view && slice_equal(known[i].name, name)) {
+            return known[i].as;
         }
     }
-    return false;
+    return VIEW_NONE;
 }
 
 static bool has_plain_names(struct slice object)
@@ -140,19 +189,41 @@ static bool has_plain_names(struct slice object)
 
 /* ------------------------------------------------------------------ maps */
 
-static void merge_as_value(struct shape *s, struct place *at, struct place *value)
+/* Leaves types: those of elements too. Recursion is as deep as arrays were taken. */
+static void forget_names(struct place *at)
+{
+    at->cut = at->cut || at->members != NULL || at->values != NULL;
+    at->map = false;
+    at->members = NULL;
+    at->values = NULL;
+    if (at->elements != NULL) {
+        forget_names(at->elements);
+    }
+}
+
+/* `from` has no names, and is not used any more. */
+static void merge(struct place *into, struct place *from)
+{
+    into->types |= from->types;
+    into->cut = into->cut || from->cut;
+    if (from->elements != NULL && into->elements == NULL) {
+        into->elements = from->elements;
+    } else if (from->elements != NULL) {
+        merge(into->elements, from->elements);
+    }
+}
+
+/* The place for values of a map; NULL beyond the cap. */
+static struct place *values_of(struct shape *s, struct place *at)
 {
     if (at->values == NULL) {
         at->values = make(s, sizeof(*at->values));
     }
-    if (at->values == NULL) {
-        at->cut = true;
-    } else {
-        merge(s, at->values, value);
-    }
+    at->cut = at->cut || at->values == NULL;
+    return at->values;
 }
 
-/* Forgets the names of members. */
+/* Forgets the names of members, and all below them: if these are data, so may those be. */
 static void become_map(struct shape *s, struct place *at)
 {
     struct member *members = at->members;
@@ -164,7 +235,12 @@ static void become_map(struct shape *s, struct place *at)
     at->members = NULL;
     at->member_count = 0;
     for (struct member *m = members; m != NULL; m = m->next) {
-        merge_as_value(s, at, &m->place);
+        struct place *values = values_of(s, at);
+
+        forget_names(&m->place);
+        if (values != NULL) {
+            merge(values, &m->place);
+        }
     }
 }
 
@@ -202,48 +278,13 @@ static struct member *member_of(struct shape *s, struct place *at, struct slice 
     return fresh;
 }
 
-static void merge_members(struct shape *s, struct place *into, struct place *from)
-{
-    struct member *hint = into->members;
-
-    for (struct member *m = from->members; m != NULL; m = m->next) {
-        struct member *same = into->map
-                                  ? NULL
-                                  : member_of(s, into, (struct slice){m->name, m->name_len}, &hint);
-
-        if (same != NULL) {
-            same->seen += m->seen;
-            hint = same->next;
-            merge(s, &same->place, &m->place);
-        } else if (into->map) {
-            merge_as_value(s, into, &m->place);
-        }
-    }
-}
-
-/* `from` is not used any more: what it has may become part of `into`. */
-static void merge(struct shape *s, struct place *into, struct place *from)
-{
-    into->types |= from->types;
-    into->cut = into->cut || from->cut;
-    if (from->map) {
-        become_map(s, into);
-    }
-    merge_members(s, into, from);
-    into->objects += from->objects;
-    if (from->values != NULL) {
-        merge_as_value(s, into, from->values);
-    }
-    if (from->elements != NULL && into->elements == NULL) {
-        into->elements = from->elements;
-    } else if (from->elements != NULL) {
-        merge(s, into->elements, from->elements);
-    }
-}
-
 /* ------------------------------------------------------------------ values */
 
-static void add_elements(struct shape *s, struct place *at, struct slice array, unsigned depth)
+static void add_value(struct shape *s, struct place *at, struct slice value, enum view view,
+                      unsigned depth);
+
+static void add_elements(struct shape *s, struct place *at, struct slice array, enum view view,
+                         unsigned depth)
 {
     struct json_walk walk;
     struct slice element;
@@ -257,55 +298,28 @@ static void add_elements(struct shape *s, struct place *at, struct slice array, 
             at->cut = true;
             return;
         }
-        add_value(s, at->elements, element, depth + 1);
+        add_value(s, at->elements, element, view, depth + 1);
     }
-}
-
-static void add_map_value(struct shape *s, struct place *at, struct slice value, unsigned depth)
-{
-    if (at->values == NULL) {
-        at->values = make(s, sizeof(*at->values));
-    }
-    if (at->values == NULL) {
-        at->cut = true;
-    } else {
-        add_value(s, at->values, value, depth + 1);
-    }
-}
-
-/* Only which type it is. */
-static void add_opaque(struct place *at, struct slice value)
-{
-    enum json_kind kind = json_kind(value);
-
-    at->types |= kind == JSON_OBJECT ? TYPE_OBJECT : TYPE_ARRAY;
-    at->cut = true;
 }
 
 static void add_member(struct shape *s, struct place *at, struct slice quoted, struct slice value,
-                       struct member **hint, unsigned depth)
+                       struct member **hint, enum view view, unsigned depth)
 {
     const struct slice name = {quoted.ptr + 1, quoted.len - 2};
     struct member *member = at->map ? NULL : member_of(s, at, name, hint);
-    enum json_kind kind = json_kind(value);
 
-    if (member == NULL) {
-        if (at->map) {
-            add_map_value(s, at, value, depth);
-        }
-        return;
-    }
-    member->seen += member->last != at->objects;
-    member->last = at->objects;
-    *hint = member->next;
-    if (is_opaque(name) && (kind == JSON_OBJECT || kind == JSON_ARRAY)) {
-        add_opaque(&member->place, value);
-    } else {
-        add_value(s, &member->place, value, depth + 1);
+    if (member != NULL) {
+        member->seen += member->last != at->objects;
+        member->last = at->objects;
+        *hint = member->next;
+        add_value(s, &member->place, value, view_below(view, name), depth + 1);
+    } else if (at->map && values_of(s, at) != NULL) {
+        add_value(s, at->values, value, VIEW_NONE, depth + 1);
     }
 }
 
-static void add_members(struct shape *s, struct place *at, struct slice object, unsigned depth)
+static void add_members(struct shape *s, struct place *at, struct slice object, enum view view,
+                        unsigned depth)
 {
     struct member *hint = at->members;
     struct json_walk walk;
@@ -313,7 +327,7 @@ static void add_members(struct shape *s, struct place *at, struct slice object, 
     struct slice value;
 
     at->objects++;
-    if (depth >= SHAPE_DEPTH_MAX) {
+    if (depth >= SHAPE_DEPTH_MAX || view == VIEW_NONE) {
         at->cut = at->cut || object.len > 2;
         return;
     }
@@ -322,11 +336,12 @@ static void add_members(struct shape *s, struct place *at, struct slice object, 
     }
     json_walk_begin(&walk, object);
     while (json_walk_member(&walk, &name, &value)) {
-        add_member(s, at, name, value, &hint, depth);
+        add_member(s, at, name, value, &hint, view, depth);
     }
 }
 
-static void add_value(struct shape *s, struct place *at, struct slice value, unsigned depth)
+static void add_value(struct shape *s, struct place *at, struct slice value, enum view view,
+                      unsigned depth)
 {
     switch (json_kind(value)) {
     case JSON_NULL:
@@ -344,18 +359,18 @@ static void add_value(struct shape *s, struct place *at, struct slice value, uns
         break;
     case JSON_ARRAY:
         at->types |= TYPE_ARRAY;
-        add_elements(s, at, value, depth);
+        add_elements(s, at, value, view, depth);
         break;
     case JSON_OBJECT:
         at->types |= TYPE_OBJECT;
-        add_members(s, at, value, depth);
+        add_members(s, at, value, view, depth);
         break;
     }
 }
 
 void shape_add(struct shape *shape, struct slice value)
 {
-    add_value(shape, &shape->top, value, 0);
+    add_value(shape, &shape->top, value, VIEW_TOP, 0);
 }
 
 void shape_add_each(struct shape *shape, struct slice array)

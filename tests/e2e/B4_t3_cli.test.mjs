@@ -408,12 +408,16 @@ describe('arbe t3 probe', { timeout: 120_000 }, () => {
     }
 
     // A snapshot of everything, with secrets at every place but the names of members.
+    const named = () => ({ hidden_sesame_too: 1, hidden_sesame: { hidden_sesame: 1 } });
+    const item = () => ({ type: secret(), input: named(), output: [named(), [1]], labels: named(), toolInput: named(), content: [named()], payload: named() });
+
     function seed(peer) {
         const id = secret();
         const shellItem = shellSnapshot([{ ...marked(threadShell(id, { extra: 'x', list: ['a', 1, null] })), id, byBranch: keyed() }]);
         shellItem.snapshot.projects = [{ id: secret(), scripts: [keyed(), { [secret()]: [keyed()] }] }];
+        const odd = { 'x-trace': 1 };
         peer.answers[SHELL] = (call) => call.offer(shellItem, { kind: 'synchronized' });
-        const projection = () => ({ ...marked(projectionOf(id)), turnItems: [{ type: secret(), input: keyed(), output: [keyed()] }], runs: [keyed()] });
+        const projection = () => ({ ...marked(projectionOf(id)), turnItems: [item()], runs: [keyed()], nodes: [{ ...item(), ...odd, session: named() }] });
         peer.answers[THREAD] = (call) => call.offer({ kind: 'snapshot', snapshotSequence: 4711, projection: projection() });
         peer.answers[PROJECTION] = (call) => call.succeed(projection());
         return id;
@@ -423,14 +427,16 @@ describe('arbe t3 probe', { timeout: 120_000 }, () => {
         for (const args of [[], ['--json']]) {
             const { code, stdout, stderr } = await probed(t, seed, args);
             assert.equal(code, 0, stderr);
-            assert.ok(!`${stdout}${stderr}`.includes(SECRET) && !`${stdout}${stderr}`.includes('4711'), stdout);
+            assert.ok(!`${stdout}${stderr}`.includes(SECRET) && !stdout.includes('hidden_sesame') && !`${stdout}${stderr}`.includes('4711'), stdout);
             for (const name of ['schemaVersion', 'latestVisibleMessage', 'modelSelection', 'instanceId', 'turnItems', 'byBranch']) {
                 assert.ok(stdout.includes(name), name);
             }
             if (args.length === 0) {
-                assert.match(stdout, /byBranch: \{string: string \| \{\n +id: string\n +\} \| null\}/);
+                assert.match(stdout, /byBranch: \{\.\.\.\}\n/);
+                assert.match(stdout, /runs: \[\{string: string \| \{\.\.\.\} \| null\}\]/);
+                assert.match(stdout, /nodes: \[\{string: string \| number \| \[\[number\] \| \{\.\.\.\}\] \| \{\.\.\.\}\}\]/);
                 assert.match(stdout, /list: \[string \| number \| null\]/);
-                assert.match(stdout, /input: \{\.\.\.\}\n +output: \[\.\.\.\]/);
+                assert.match(stdout, /input: \{\.\.\.\}\n +output: \[\[number\] \| \{\.\.\.\}\]\n +labels: \{\.\.\.\}\n/);
                 assert.match(stdout, /^orchestration\.subscribeShell: 1 chunk, 2 items\n  \{\n    kind: string\n    snapshot\?: \{\n      schemaVersion: number\n/);
                 assert.match(stdout, /^orchestration\.getThreadProjection, of that thread\n  \{\n    thread: \{/m);
             }

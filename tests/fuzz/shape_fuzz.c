@@ -18,12 +18,29 @@ static void check_text(struct slice text)
     }
 }
 
+/* Names stand where the contract has objects, and nowhere else. */
+static void check_names(const struct place *at, enum view view)
+{
+    assert(view != VIEW_NONE || (at->members == NULL && at->values == NULL));
+    assert(!at->map || at->members == NULL);
+    for (const struct member *m = at->members; m != NULL; m = m->next) {
+        check_names(&m->place, view_below(view, (struct slice){m->name, m->name_len}));
+    }
+    if (at->elements != NULL) {
+        check_names(at->elements, view);
+    }
+    if (at->values != NULL) {
+        check_names(at->values, VIEW_NONE);
+    }
+}
+
 static void check_shape(const struct shape *shape)
 {
     struct buf out;
     struct slice value;
 
     assert(shape->places <= SHAPE_PLACES_MAX);
+    check_names(&shape->top, VIEW_TOP);
     buf_init(&out, 64 * MIB);
     shape_print(shape, 0, &out);
     assert(!out.failed);
