@@ -315,7 +315,7 @@ static void *run(void *context)
 
     while (!atomic_load(&k->stopping)) {
         if (atomic_exchange(&k->retrying, false)) {
-            t3_watch_retry(k->watch, NULL);
+            t3_watch_retry_refused(k->watch);
         }
         t3_watch_step(k->watch, 0);
         if (k->behind) {

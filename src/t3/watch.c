@@ -346,6 +346,15 @@ void t3_watch_retry(struct t3_watch *w, const char *label)
     }
 }
 
+void t3_watch_retry_refused(struct t3_watch *w)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        if (w->hosts[i]->shown.state == T3_READER_REFUSED) {
+            t3_reader_retry(w->hosts[i]->reader);
+        }
+    }
+}
+
 size_t t3_watch_host_count(const struct t3_watch *w)
 {
     return w->count;

@@ -60,6 +60,10 @@ void t3_watch_step(struct t3_watch *watch, int timeout_ms);
 /* Connects at once: a host by its label, NULL: all that have no connection. */
 void t3_watch_retry(struct t3_watch *watch, const char *label);
 
+/* Connects to each host that is REFUSED. Those that are LOST keep their pauses, which spare them:
+ * for those who ask without looking, and maybe often. */
+void t3_watch_retry_refused(struct t3_watch *watch);
+
 /* How many hosts, and the i-th in the order in which they were added. Lives as long as the
  * watch. */
 size_t t3_watch_host_count(const struct t3_watch *watch);

@@ -238,6 +238,32 @@ static void test_lost(void **state)
     finish(w);
 }
 
+/* Asked without looking, however often, only those are tried that nothing else would try: a host
+ * that is lost keeps its pause. */
+static void test_retry_refused(void **state)
+{
+    struct t3_watch *w = new_watch();
+
+    (void)state;
+    add(w, "mac", MAC);
+    add(w, "linux", LINUX);
+    assert_watch_tells(w, "mac connecting\nlinux connecting\n");
+    fake_select(LINUX);
+    fake_closed(T3_RPC_ERROR_NETWORK);
+    assert_watch_tells(w, "linux lost NETWORK\n");
+    fake_select(MAC);
+    fake_closed(T3_RPC_ERROR_AUTH);
+    assert_watch_tells(w, "mac refused AUTH\n");
+    int before = fake_connects;
+
+    for (int i = 0; i < 3; i++) {
+        t3_watch_retry_refused(w);
+        assert_watch_tells(w, i == 0 ? "mac connecting\n" : "");
+    }
+    assert_int_equal(fake_connects, before + 1);
+    finish(w);
+}
+
 /* Several hosts are one board; each has its own connection and state. */
 static void test_hosts(void **state)
 {
@@ -651,6 +677,7 @@ int main(void)
         cmocka_unit_test(test_watching),
         cmocka_unit_test(test_reconnect),
         cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_retry_refused),
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_version),
         cmocka_unit_test(test_cannot_be_folded),
