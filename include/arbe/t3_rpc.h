@@ -63,8 +63,8 @@ struct t3_rpc_options {
     int requests_max;         /* under way at once, subscriptions too; at most 65,536 */
 };
 
-/* Fills in the defaults: 10 s to connect, a ping every 10 s of which 3 may be missed, 64 MiB, as
- * deep as a JSON text may be, 256 requests. */
+/* Fills in the defaults: 10 s to connect, a ping every 10 s of which 3 may be missed, 256 MiB,
+ * as deep as a JSON text may be, 256 requests. */
 void t3_rpc_options_init(struct t3_rpc_options *options);
 
 struct t3_rpc;

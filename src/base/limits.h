@@ -152,14 +152,15 @@
 
 /* Connections to T3 servers. The head of a request goes through libwebsockets, which has room for
  * this much of it. */
-#define T3_URL_BYTES_MAX      1024u       /* of a server's URL; ARGUMENT */
-#define T3_URL_HOST_BYTES_MAX 100u        /* of its host; ARGUMENT */
-#define T3_TOKEN_BYTES_MAX    (4u * KIB)  /* ARGUMENT */
-#define T3_AGENT_BYTES_MAX    256u        /* of a user agent; ARGUMENT */
-#define T3_METHOD_BYTES_MAX   256u        /* of a method's name; ARGUMENT */
-#define T3_HEAD_BYTES_MAX     (16u * KIB) /* of the answer to the upgrade; PROTOCOL */
-#define T3_REQUESTS_MAX       65536u      /* that requests_max may be; ARGUMENT */
-#define T3_CLOSE_MS           1000u       /* for the server's answer to a close; then it ends */
+#define T3_URL_BYTES_MAX      1024u        /* of a server's URL; ARGUMENT */
+#define T3_URL_HOST_BYTES_MAX 100u         /* of its host; ARGUMENT */
+#define T3_TOKEN_BYTES_MAX    (4u * KIB)   /* ARGUMENT */
+#define T3_AGENT_BYTES_MAX    256u         /* of a user agent; ARGUMENT */
+#define T3_METHOD_BYTES_MAX   256u         /* of a method's name; ARGUMENT */
+#define T3_MESSAGE_BYTES      (256u * MIB) /* from a server, unless told otherwise; LIMIT */
+#define T3_HEAD_BYTES_MAX     (16u * KIB)  /* of the answer to the upgrade; PROTOCOL */
+#define T3_REQUESTS_MAX       65536u       /* that requests_max may be; ARGUMENT */
+#define T3_CLOSE_MS           1000u        /* for the server's answer to a close; then it ends */
 
 /* The board of T3 threads. */
 #define T3_ROWS_MAX           100000u /* of all hosts, unless told otherwise; LIMIT */

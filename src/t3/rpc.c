@@ -38,7 +38,7 @@ void t3_rpc_options_init(struct t3_rpc_options *options)
         .connect_timeout_ms = 10000,
         .ping_interval_ms = 10000,
         .pings_missed_max = 3,
-        .message_bytes_max = (size_t)64 << 20,
+        .message_bytes_max = T3_MESSAGE_BYTES,
         .depth_max = (int)JSON_DEPTH_MAX,
         .requests_max = 256,
     };

@@ -315,6 +315,21 @@ static void hand_out(struct rpc_socket *s)
     }
 }
 
+static void reject_long(struct rpc_socket *s)
+{
+    size_t max = s->options.message_bytes_max;
+    bool even = max % MIB == 0;
+    char text[128];
+
+    (void)snprintf(text, sizeof(text),
+                   "the server sent a message that is longer than the %zu %s that one may have",
+                   even ? max / MIB : max,
+                   even       ? "MiB"
+                   : max == 1 ? "byte"
+                              : "bytes");
+    reject(s, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, T3_RPC_ERROR_LIMIT, text);
+}
+
 static void on_piece(struct rpc_socket *s, const char *bytes, size_t len)
 {
     if (s->state != OPEN) {
@@ -327,8 +342,7 @@ static void on_piece(struct rpc_socket *s, const char *bytes, size_t len)
         return;
     }
     if (len > s->options.message_bytes_max - s->message.len) {
-        reject(s, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, T3_RPC_ERROR_LIMIT,
-               "the server sent a message that is longer than it may be");
+        reject_long(s);
         return;
     }
     buf_append(&s->message, (struct slice){bytes, len});

@@ -54,7 +54,7 @@ static void test_too_long(void **state)
     ws_peer_text(&rig.peer, "{\"_tag\":\"Pong\" }");
     ws_peer_text(&rig.peer, "{\"_tag\":\"Pong\"  }");
     ws_peer_expect_close(&rig.peer, 1009);
-    rig_ends(&rig, T3_RPC_ERROR_LIMIT, "longer than it may be");
+    rig_ends(&rig, T3_RPC_ERROR_LIMIT, "longer than the 16 bytes that one may have");
     rig_finish(&rig);
 }
 
