@@ -140,8 +140,7 @@ static int put_host(struct board_keeper *k, const struct t3_watch_host *host)
     buf_init_fixed(&json, memory, sizeof(memory));
     format_host(&json, host);
     (void)board_keeper_lock(k);
-    int code = board_state_put_host(k->state, host->index, slice_of(host->label),
-                                    buf_slice(&json));
+    int code = board_state_put_host(k->state, host->index, slice_of(host->label), buf_slice(&json));
 
     k->hosts[host->index].state = host->state;
     board_keeper_unlock(k);

@@ -183,19 +183,6 @@ static struct board_item *find(const struct board_state *s, struct slice host,
 }
 
 /* The time as the board compares it. */
-static struct t3_instant instant_of(struct t3_board_text text)
-{
-    char memory[6 * T3_INSTANT_BYTES + 8];
-    struct buf json;
-
-    if (text.data == NULL || text.len >= T3_INSTANT_BYTES) {
-        return (struct t3_instant){.len = 0};
-    }
-    buf_init_fixed(&json, memory, sizeof(memory));
-    json_append_string(&json, slice_of_text(text));
-    return t3_instant_read(buf_slice(&json));
-}
-
 /* A tombstone is none any more. */
 static void leave_tombs(struct board_state *s, struct board_item *item)
 {
@@ -233,7 +220,7 @@ static void place_row(struct board_state *s, struct board_item *item,
         item->kind = BOARD_ROW;
         s->count++;
     }
-    item->place.active = instant_of(row->last_turn_at);
+    item->place.active = t3_instant_of(slice_of_text(row->last_turn_at));
     tree_insert(&s->by_place, &item->by_place, next_priority(s));
 }
 

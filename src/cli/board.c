@@ -1,13 +1,14 @@
 /* arbe board: what threads of T3 Code are doing. */
 #include "base/limits.h"
 #include "cli/board_call.h"
+#include "cli/cells.h"
 #include "cli/command.h"
 #include "cli/group.h"
+#include "cli/host_words.h"
 #include "cli/interrupt.h"
 #include "cli/terminal.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #define HOST_DEFAULT "local"
 
@@ -15,6 +16,30 @@ int board_fail(const char *sentence)
 {
     (void)fprintf(stderr, "arbe board: %s\n", sentence);
     return COMMAND_FAILED;
+}
+
+void board_tell_host(const struct board_call *call, const struct t3_watch_host *host)
+{
+    char text[HOST_WORDS_BYTES];
+    char memory[2 * HOST_WORDS_BYTES];
+    struct buf line;
+
+    host_words(text, host, &(struct host_place){.hosts = &call->hosts});
+    buf_init_fixed(&line, memory, sizeof(memory));
+    cells_clean(&line, slice_of(host->label));
+    buf_append(&line, SLICE(": "));
+    cells_clean(&line, slice_of(text));
+    (void)fprintf(stderr, "arbe board: %.*s\n", (int)line.len, line.ptr);
+}
+
+size_t board_count_hosts(const struct t3_watch *watch, enum t3_reader_state state)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < t3_watch_host_count(watch); i++) {
+        count += t3_watch_host_at(watch, i)->state == state ? 1 : 0;
+    }
+    return count;
 }
 
 int board_open(struct board_call *call, struct t3_watch_options *options)
@@ -33,12 +58,7 @@ int board_open(struct board_call *call, struct t3_watch_options *options)
 /* The board of the hosts that are meant, in the form that is wanted. */
 static int run_watch(struct board_call *call)
 {
-    const char *file = getenv("ARBE_T3_HOSTS");
     struct errmsg msg = {{0}};
-
-    if (call->set.hosts.file == NULL && file != NULL && file[0] != '\0') {
-        call->set.hosts.file = file;
-    }
     int code = t3_hosts_load(&call->set.hosts, &call->hosts, &msg);
 
     if (code != 0) {
@@ -77,7 +97,8 @@ static const struct flag watch_flags[] = {
      NULL, FLAG_TEXT, AT(hosts.file), 0, 0},
     SNIPPET_LENGTH,
     {"json", NULL, NULL, "print changes as JSON, one a line", NULL, FLAG_SWITCH, AT(json), 0, 0},
-    {"once", NULL, NULL, "print all rows once every host has told its own, and end", NULL,
+    {"once", NULL, NULL,
+     "print all rows, newest activity first, once every host has told its own, and end", NULL,
      FLAG_SWITCH, AT(once), 0, 0},
 };
 
@@ -99,7 +120,7 @@ static const struct group_row rows[] = {
     {"fold",
      "",
      0,
-     0,
+     1, /* for a sentence of its own */
      NULL,
      {.board = board_fold},
      fold_flags,
@@ -107,21 +128,9 @@ static const struct group_row rows[] = {
      "fold recorded chunks from stdin, and print the rows",
      "Reads what T3 Code's streams told from stdin: a line each for a chunk (a JSON array of\n"
      "stream items) or a bare projection, in the order in which they came. Prints the rows that\n"
-     "come of them, as JSON, one a line, sorted by host and thread id. Items that are broken are\n"
-     "skipped, and counted on stderr.\n"},
+     "come of them, as JSON, one a line, sorted by host and thread id. Items and lines that are\n"
+     "broken are skipped, and counted on stderr; if no line at all is good the exit code is 1.\n"},
 };
-
-/* Whether the flags make sense together. */
-static bool settings_are_good(const struct board_call *call, const struct group_row *row)
-{
-    const char *host = call->set.host;
-
-    if (row != &watch_row && (host[0] == '\0' || strlen(host) > T3_HOST_BYTES_MAX)) {
-        (void)fprintf(stderr, "arbe board fold: --host takes a label of 1 to 255 bytes\n");
-        return false;
-    }
-    return true;
-}
 
 int command_board(int argc, char **argv)
 {
@@ -134,7 +143,7 @@ int command_board(int argc, char **argv)
         .row_count = ARRAY_COUNT(rows),
         .bare = &watch_row,
     };
-    struct board_call call = {.board = NULL};
+    struct board_call call = {.watch = NULL};
     struct group_choice choice;
     struct errmsg msg = {{0}};
     int code = group_choose(&group, argc, argv, &call.set, &choice, &msg);
@@ -148,9 +157,7 @@ int command_board(int argc, char **argv)
         }
         return code;
     }
-    if (!settings_are_good(&call, choice.row)) {
-        return COMMAND_USAGE;
-    }
+    call.word = choice.operand_count > 0 ? choice.operands[0] : NULL;
     interrupt_begin();
     out_init(&call.out);
     code = choice.row->run.board(&call);

@@ -21,12 +21,7 @@ struct board_call {
     struct out out;
     struct t3_hosts hosts;  /* of those that watch */
     struct t3_watch *watch; /* likewise; owned */
-    struct t3_board *board; /* of fold, as all below */
-    struct buf input;       /* what was read and not folded */
-    size_t line;            /* number of the one at hand */
-    size_t skipped;         /* items, in all */
-    size_t first_line;      /* of those lines that are no items at all; 0: none */
-    char why[T3_BOARD_MESSAGE_BYTES];
+    const char *word;       /* of fold: one that it does not take, or NULL */
 };
 
 /* Folds what stdin has, and prints the rows. An exit code, as all below; what is wrong is told on
@@ -43,10 +38,16 @@ int board_live(struct board_call *call);
 /* Prints changes as lines until a signal, or until there is nothing left to wait for. */
 int board_follow(struct board_call *call);
 
-/* Prints the board once all hosts are either live or known not to be. */
+/* Prints the board, newest activity first, once all hosts are either live or known not to be. */
 int board_print(struct board_call *call);
 
-/* Says on stderr that memory ran out, or whatever else `sentence` is. COMMAND_FAILED. */
+/* Says on stderr how a host stands, and what can be done. */
+void board_tell_host(const struct board_call *call, const struct t3_watch_host *host);
+
+/* How many hosts there are in that state. */
+size_t board_count_hosts(const struct t3_watch *watch, enum t3_reader_state state);
+
+/* Says `sentence` on stderr, as one of arbe board. COMMAND_FAILED. */
 int board_fail(const char *sentence);
 
 #endif

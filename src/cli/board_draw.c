@@ -1,6 +1,10 @@
 /* From above: a heading with counts, how the hosts stand, the list, a line of what can be typed.
  * A screen that is too small for all of it loses the heading first, then the hosts; one line shows
- * a row. */
+ * a row.
+ *
+ * A row that has less room loses its snippet first, then its age; its host or its state, whichever
+ * the heading of its group does not say, becomes shorter, and stays as long as some of the title
+ * can. Where there is but one host its name says nothing, and goes before the age. */
 #include "cli/board_view.h"
 
 #include <inttypes.h>
@@ -12,12 +16,16 @@
 #define STATE_COLUMNS    11
 #define HOST_COLUMNS_MIN 4
 #define HOST_COLUMNS_MAX 14
-#define MARKER_FROM      20 /* columns of a screen from which on there is that */
-#define AGE_FROM         30
-#define SECOND_FROM      50
+#define SECOND_FROM      16 /* columns of a screen from which on there is that */
+#define MARKER_FROM      20
+#define AGE_ALONE_FROM   30 /* without host or state */
+#define AGE_FROM         40
+#define WIDE_FROM        50 /* host and state are not shortened */
 #define SNIPPET_FROM     72
 #define HOST_ROWS_MAX    3 /* of what is said of one host */
-#define LINE_BYTES       1280
+#define QUIET_ROWS_MAX   2 /* of all those that are well */
+#define TIME_BYTES       128
+#define LINE_BYTES       (HOST_WORDS_BYTES + 512u)
 
 #define MINUTE_MS INT64_C(60000)
 #define HOUR_MS   (60 * MINUTE_MS)
@@ -62,47 +70,6 @@ void board_view_age(char out[static BOARD_AGE_BYTES], int64_t at_ms, int64_t now
     (void)snprintf(out, BOARD_AGE_BYTES, "now");
 }
 
-/* What to do about a host that was refused; it follows a sentence. */
-static void add_advice(struct buf *out, const struct t3_watch_host *host)
-{
-    switch (host->error.code) {
-    case T3_RPC_ERROR_AUTH:
-    case T3_RPC_ERROR_SCOPE:
-        buf_append_format(out, "; sign in with: arbe t3 login %s", host->url);
-        break;
-    case T3_RPC_ERROR_VERSION:
-    case T3_RPC_ERROR_METHOD:
-        buf_append(out, SLICE("; that T3 Code and this arbe do not fit: update the older one"));
-        break;
-    default:
-        break;
-    }
-}
-
-void board_view_host_text(char out[static BOARD_HOST_TEXT_BYTES], const struct t3_watch_host *host)
-{
-    struct buf text;
-
-    buf_init_fixed(&text, out, BOARD_HOST_TEXT_BYTES);
-    buf_append_format(&text, "%s", t3_reader_state_name(host->state));
-    if (host->state == T3_READER_LOST || host->state == T3_READER_REFUSED) {
-        buf_append_format(&text, ": %s", host->error.message);
-    }
-    if (host->state == T3_READER_LOST) {
-        buf_append(&text, SLICE("; trying again"));
-    } else if (host->state == T3_READER_REFUSED) {
-        add_advice(&text, host);
-    }
-    if (host->full) {
-        buf_append(&text, SLICE("; some of its threads are left out, they are too many"));
-    }
-    if (host->skipped > 0) {
-        buf_append_format(&text, "; %zu broken item%s left out", host->skipped,
-                          host->skipped == 1 ? "" : "s");
-    }
-    out[text.len] = '\0';
-}
-
 static bool is_settled(const struct t3_watch_host *host)
 {
     return host->state != T3_READER_CONNECTING && host->state != T3_READER_CATCHING_UP;
@@ -129,7 +96,7 @@ static unsigned state_style(const struct board_entry *entry)
 static void draw_heading(const struct board_view *view, struct cells *cells)
 {
     const struct board_rows *rows = &view->rows;
-    char counts[LINE_BYTES];
+    char counts[256];
     struct buf text;
     int column = cells_put(cells, 0, 0, cells->columns, CELL_BOLD,
                            rows->grouping == BOARD_BY_STATE ? SLICE("Threads by state")
@@ -146,79 +113,185 @@ static void draw_heading(const struct board_view *view, struct cells *cells)
     if (rows->running > 0) {
         buf_append_format(&text, ", %zu running", rows->running);
     }
+    if (rows->failed > 0) {
+        buf_append_format(&text, ", %zu failed", rows->failed);
+    }
     (void)cells_put_right(cells, 0, column + GAP_COLUMNS, cells->columns, CELL_PLAIN,
                           buf_slice(&text));
 }
 
-/* The hosts that are well, or about to be, on one line. */
-static int draw_quiet_hosts(const struct board_view *view, struct cells *cells, int row)
+/* Hosts on their way to the screen. */
+struct host_list {
+    size_t left[T3_READER_REFUSED + 1]; /* those that are not on it yet, by state */
+    size_t count;                       /* of them */
+    int row;                            /* the next one */
+    int end;                            /* behind the last one */
+};
+
+static void list_hosts(struct host_list *list, const struct board_view *view)
 {
-    char text[BOARD_HOST_TEXT_BYTES];
-    int column = 0;
-
-    for (size_t i = 0; i < view->host_count && column < cells->columns; i++) {
-        const struct t3_watch_host *host = view->hosts[i];
-
-        if (is_broken(host)) {
-            continue;
-        }
-        board_view_host_text(text, host);
-        column += column > 0 ? GAP_COLUMNS : 0;
-        column = cells_put(cells, row, column, cells->columns, CELL_BOLD, slice_of(host->label));
-        column = cells_put(cells, row, column + 1, cells->columns,
-                           is_settled(host) ? CELL_GREEN : CELL_DIM, slice_of(text));
+    for (size_t i = 0; i < view->host_count; i++) {
+        list->left[view->hosts[i]->state]++;
+        list->count++;
     }
-    return column > 0 ? row + 1 : row;
 }
 
-/* Each of the others on lines of its own, as far as they go. Returns the row behind them. */
-static int draw_broken_hosts(const struct board_view *view, struct cells *cells, int row, int end)
+static void take_host(struct host_list *list, const struct t3_watch_host *host)
 {
-    char text[BOARD_HOST_TEXT_BYTES];
+    list->left[host->state]--;
+    list->count--;
+}
+
+static void say(char out[static HOST_WORDS_BYTES], const struct board_view *view,
+                const struct t3_watch_host *host)
+{
+    host_words(out, host, &(struct host_place){.hosts = view->known, .keys = true});
+}
+
+/* The hosts that found no room: "and 13 more: 10 lost, 3 live". */
+static void draw_rest(const struct board_view *view, struct cells *cells, struct host_list *list)
+{
+    static const enum t3_reader_state order[] = {T3_READER_REFUSED, T3_READER_LOST,
+                                                 T3_READER_CONNECTING, T3_READER_CATCHING_UP,
+                                                 T3_READER_LIVE};
+    bool broken = list->left[T3_READER_REFUSED] + list->left[T3_READER_LOST] > 0;
+    const char *before = ": ";
+    char memory[256];
+    struct buf text;
+
+    buf_init_fixed(&text, memory, sizeof(memory));
+    if (list->count == view->host_count) {
+        buf_append_format(&text, "%zu hosts", list->count);
+    } else {
+        buf_append_format(&text, "and %zu more", list->count);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(order); i++) {
+        if (list->left[order[i]] > 0) {
+            buf_append_format(&text, "%s%zu %s", before, list->left[order[i]],
+                              t3_reader_state_name(order[i]));
+            before = ", ";
+        }
+    }
+    (void)cells_put(cells, list->row++, 0, cells->columns, broken ? CELL_YELLOW : CELL_DIM,
+                    buf_slice(&text));
+    list->count = 0;
+}
+
+/* Each of those that are not well on lines of its own, as far as they go: the last one is kept for
+ * what comes behind. */
+static void draw_broken_hosts(const struct board_view *view, struct cells *cells,
+                              struct host_list *list)
+{
+    char text[HOST_WORDS_BYTES];
     char line[LINE_BYTES];
 
-    for (size_t i = 0; i < view->host_count && row < end; i++) {
+    for (size_t i = 0; i < view->host_count; i++) {
         const struct t3_watch_host *host = view->hosts[i];
+        int rows = list->end - list->row - (list->count > 1 ? 1 : 0);
 
         if (!is_broken(host)) {
             continue;
         }
-        board_view_host_text(text, host);
+        if (rows <= 0) {
+            draw_rest(view, cells, list);
+            return;
+        }
+        say(text, view, host);
         (void)snprintf(line, sizeof(line), "%s %s", host->label, text);
-        struct cells_area area = {row, end - row < HOST_ROWS_MAX ? end - row : HOST_ROWS_MAX, 0,
+        struct cells_area area = {list->row, rows < HOST_ROWS_MAX ? rows : HOST_ROWS_MAX, 0,
                                   cells->columns};
 
-        row = cells_put_lines(cells, area, host->state == T3_READER_LOST ? CELL_YELLOW : CELL_RED,
-                              slice_of(line));
+        list->row = cells_put_lines(
+            cells, area, host->state == T3_READER_LOST ? CELL_YELLOW : CELL_RED, slice_of(line));
+        take_host(list, host);
     }
-    return row;
 }
 
+/* The hosts from `from` on that are well, or about to be, as many as go on one line; returns the
+ * first one behind. The first goes however long it is. `draw`: they are drawn, too. */
+static size_t line_of_hosts(const struct board_view *view, struct cells *cells,
+                            struct host_list *list, size_t from, bool draw)
+{
+    char text[HOST_WORDS_BYTES];
+    int column = 0;
+
+    for (; from < view->host_count; from++) {
+        const struct t3_watch_host *host = view->hosts[from];
+
+        if (is_broken(host)) {
+            continue;
+        }
+        say(text, view, host);
+        int begin = column > 0 ? column + GAP_COLUMNS : 0;
+        int state = begin + cells_width(cells, slice_of(host->label)) + 1;
+
+        if (column > 0 && state + cells_width(cells, slice_of(text)) > cells->columns) {
+            break;
+        }
+        column = state + cells_width(cells, slice_of(text));
+        if (draw) {
+            (void)cells_put(cells, list->row, begin, cells->columns, CELL_BOLD,
+                            slice_of(host->label));
+            (void)cells_put(cells, list->row, state, cells->columns,
+                            is_settled(host) ? CELL_GREEN : CELL_DIM, slice_of(text));
+            take_host(list, host);
+        }
+    }
+    return from;
+}
+
+static void draw_quiet_hosts(const struct board_view *view, struct cells *cells,
+                             struct host_list *list)
+{
+    int end = list->row + QUIET_ROWS_MAX < list->end ? list->row + QUIET_ROWS_MAX : list->end;
+
+    for (size_t from = 0; list->count > 0 && list->row < end; list->row++) {
+        if (list->row == end - 1 &&
+            line_of_hosts(view, cells, list, from, false) < view->host_count) {
+            draw_rest(view, cells, list);
+            return;
+        }
+        from = line_of_hosts(view, cells, list, from, true);
+    }
+}
+
+/* Returns the row behind them. */
 static int draw_hosts(const struct board_view *view, struct cells *cells, int row)
 {
-    int end = row + (cells->rows - row > 3 ? (cells->rows - row) / 3 : 0);
+    struct host_list list = {.row = row,
+                             .end = row + (cells->rows - row > 3 ? (cells->rows - row) / 3 : 0)};
 
-    if (end > row) {
-        row = draw_broken_hosts(view, cells, row, end);
+    if (list.end > row) {
+        list_hosts(&list, view);
+        draw_broken_hosts(view, cells, &list);
+        draw_quiet_hosts(view, cells, &list);
     }
-    return row < end ? draw_quiet_hosts(view, cells, row) : row;
+    return list.row;
 }
 
 /* ------------------------------------------------------------------ rows */
 
 static int second_width(const struct board_view *view, const struct cells *cells)
 {
+    bool wide = cells->columns >= WIDE_FROM;
+    int most = wide ? HOST_COLUMNS_MAX : cells->columns / 4;
     int width = HOST_COLUMNS_MIN;
 
+    if (cells->columns < SECOND_FROM) {
+        return 0;
+    }
     if (view->rows.grouping == BOARD_BY_HOST) {
-        return STATE_COLUMNS;
+        return wide ? STATE_COLUMNS : BOARD_BRIEF_COLUMNS;
+    }
+    if (view->host_count < 2 && !wide) {
+        return 0;
     }
     for (size_t i = 0; i < view->host_count; i++) {
         int own = cells_width(cells, slice_of(view->hosts[i]->label));
 
         width = own > width ? own : width;
     }
-    return width > HOST_COLUMNS_MAX ? HOST_COLUMNS_MAX : width;
+    return width > most ? most : width;
 }
 
 static void lay_out(struct layout *l, const struct board_view *view, const struct cells *cells)
@@ -226,8 +299,8 @@ static void lay_out(struct layout *l, const struct board_view *view, const struc
     int columns = cells->columns;
 
     *l = (struct layout){.marker = columns >= MARKER_FROM ? MARKER_COLUMNS : 0};
-    l->age_width = columns >= AGE_FROM ? AGE_COLUMNS : 0;
-    l->second_width = columns >= SECOND_FROM ? second_width(view, cells) : 0;
+    l->second_width = second_width(view, cells);
+    l->age_width = columns >= (l->second_width > 0 ? AGE_FROM : AGE_ALONE_FROM) ? AGE_COLUMNS : 0;
     int rest = columns - l->marker - (l->age_width > 0 ? l->age_width + GAP_COLUMNS : 0) -
                (l->second_width > 0 ? l->second_width + GAP_COLUMNS : 0);
 
@@ -252,11 +325,15 @@ static void draw_group(const struct board_view *view, struct cells *cells, int r
     if (view->rows.grouping == BOARD_BY_STATE) {
         column = cells_put(cells, row, 0, cells->columns, CELL_BOLD | state_style(first),
                            board_state_label(first));
+        (void)snprintf(count, sizeof(count), "%zu", group->count);
     } else {
+        /* Not to be taken for the line that says how that host stands. */
         column = cells_put(cells, row, 0, cells->columns, CELL_BOLD,
                            board_rows_host(&view->rows, first->host));
+        column = cells_put(cells, row, column, cells->columns, CELL_BOLD, SLICE(":"));
+        (void)snprintf(count, sizeof(count), "%zu thread%s", group->count,
+                       group->count == 1 ? "" : "s");
     }
-    (void)snprintf(count, sizeof(count), "%zu", group->count);
     (void)cells_put(cells, row, column + 1, cells->columns, CELL_DIM, slice_of(count));
 }
 
@@ -271,8 +348,9 @@ static void draw_entry(const struct board_view *view, struct cells *cells, int r
     (void)cells_put(cells, row, l->title, l->title + l->title_width, CELL_PLAIN, title);
     (void)cells_put(cells, row, l->second, l->second + l->second_width,
                     by_state ? CELL_CYAN : state_style(entry),
-                    by_state ? board_rows_host(&view->rows, entry->host)
-                             : board_state_label(entry));
+                    by_state                          ? board_rows_host(&view->rows, entry->host)
+                    : l->second_width < STATE_COLUMNS ? board_state_brief(entry)
+                                                      : board_state_label(entry));
     (void)cells_put_right(cells, row, l->age, l->age + l->age_width, CELL_PLAIN, slice_of(age));
     (void)cells_put(cells, row, l->snippet, l->snippet + l->snippet_width, CELL_DIM,
                     entry->snippet);
@@ -391,9 +469,6 @@ static void draw_empty(const struct board_view *view, struct cells *cells, int r
     if (view->rows.count > 0) {
         (void)snprintf(line, sizeof(line), "Nothing matches \"%.*s\": Esc shows all.",
                        (int)view->filter.len, view->filter.ptr);
-    } else if (view->host_count == 0) {
-        (void)snprintf(line, sizeof(line),
-                       "No T3 Code server is known yet: arbe t3 login URL signs in to one.");
     } else if (coming > 0) {
         (void)snprintf(line, sizeof(line), "Nothing yet: waiting for what the hosts tell.");
     } else if (broken == view->host_count) {
@@ -432,7 +507,7 @@ static void draw_help(struct cells *cells, int row, int end)
         {"g", "groups by host, or by state again"},
         {"j k, arrows", "select the next row, or the one before"},
         {"PgUp PgDn", "go a page; so do Ctrl-B, Ctrl-F and Space"},
-        {"Home End", "go to the first row, or the last"},
+        {"Home End", "go to the first row, or the last; so does G"},
         {"r", "connects lost and refused hosts at once"},
         {"Ctrl-L", "paints the screen anew"},
         {"q", "quits"},
@@ -446,9 +521,29 @@ static void draw_help(struct cells *cells, int row, int end)
     }
 }
 
-static void draw_detail(const struct board_view *view, struct cells *cells, int row, int end)
+/* The time of a row as it came, and how long ago that is. */
+static struct slice say_active(char out[static TIME_BYTES], const struct board_entry *entry,
+                               int64_t now_ms)
+{
+    char age[BOARD_AGE_BYTES];
+    struct buf text;
+
+    buf_init_fixed(&text, out, TIME_BYTES);
+    buf_append(&text, entry->time);
+    board_view_age(age, entry->at_ms, now_ms);
+    if (strcmp(age, "now") == 0) {
+        buf_append(&text, SLICE(" (now)"));
+    } else if (age[0] != '\0') {
+        buf_append_format(&text, " (%s ago)", age);
+    }
+    return buf_slice(&text);
+}
+
+static void draw_detail(const struct board_view *view, struct cells *cells, int row, int end,
+                        int64_t now_ms)
 {
     const struct board_entry *entry = view->rows.selected;
+    char active[TIME_BYTES];
 
     if (entry == NULL) {
         (void)cells_put(cells, row, 0, cells->columns, CELL_PLAIN, SLICE("That row is gone."));
@@ -461,7 +556,7 @@ static void draw_detail(const struct board_view *view, struct cells *cells, int 
         {SLICE("title"), entry->title},
         {SLICE("host"), board_rows_host(&view->rows, entry->host)},
         {SLICE("state"), board_state_label(entry)},
-        {SLICE("active"), entry->time},
+        {SLICE("active"), say_active(active, entry, now_ms)},
         {SLICE("thread"), entry->id},
         {SLICE("message"), entry->snippet},
     };
@@ -492,6 +587,21 @@ static void draw_typing(const struct board_view *view, struct cells *cells, int 
                           SLICE("Enter keeps it, Esc clears it"));
 }
 
+/* What can be typed; less of it where there is no room for all. */
+static void draw_keys(const struct board_view *view, struct cells *cells, int row, int column,
+                      int end)
+{
+    const char *other = view->rows.grouping == BOARD_BY_STATE ? "host" : "state";
+    char text[128];
+
+    (void)snprintf(text, sizeof(text),
+                   "q quit  j/k select  Enter show  / filter  g by %s  r retry  ? help", other);
+    if (cells_width(cells, slice_of(text)) > end - column) {
+        (void)snprintf(text, sizeof(text), "q quit  / filter  g by %s  r retry  ? help", other);
+    }
+    (void)cells_put(cells, row, column, end, CELL_DIM, slice_of(text));
+}
+
 static void draw_footer(const struct board_view *view, struct cells *cells, int row)
 {
     const struct board_rows *rows = &view->rows;
@@ -518,10 +628,7 @@ static void draw_footer(const struct board_view *view, struct cells *cells, int 
         column = cells_put(cells, row, column + GAP_COLUMNS, end, CELL_DIM, SLICE("Esc clear"));
         column += GAP_COLUMNS;
     }
-    (void)cells_put(cells, row, column, end, CELL_DIM,
-                    rows->grouping == BOARD_BY_STATE
-                        ? SLICE("q quit  / filter  g by host  r retry  ? help")
-                        : SLICE("q quit  / filter  g by state  r retry  ? help"));
+    draw_keys(view, cells, row, column, end);
 }
 
 void board_view_draw(struct board_view *view, struct cells *cells, int64_t now_ms)
@@ -539,7 +646,7 @@ void board_view_draw(struct board_view *view, struct cells *cells, int64_t now_m
     if (view->mode == BOARD_VIEW_HELP) {
         draw_help(cells, row, end);
     } else if (view->mode == BOARD_VIEW_DETAIL) {
-        draw_detail(view, cells, row, end);
+        draw_detail(view, cells, row, end, now_ms);
     } else {
         draw_list(view, cells, row, end, now_ms);
     }

@@ -65,6 +65,7 @@ void board_lines_format_host(struct buf *out, const struct t3_watch_host *host)
 
     add_member(out, SLICE("{\"type\":\"host\",\"host\":"), host->label);
     add_member(out, SLICE(",\"state\":"), t3_reader_state_name(host->state));
+    buf_append(out, host->full ? SLICE(",\"full\":true") : SLICE(",\"full\":false"));
     if (broken) {
         add_member(out, SLICE(",\"error\":{\"code\":"), t3_rpc_code_name(host->error.code));
         add_member(out, SLICE(",\"message\":"), host->error.message);
@@ -95,7 +96,8 @@ static struct slice slice_from(struct t3_board_text text)
     return (struct slice){text.data, text.len};
 }
 
-static void format_plain(struct buf *out, const struct t3_board_row *row, bool gone)
+/* `dated`: with the time. */
+static void format_plain(struct buf *out, const struct t3_board_row *row, bool gone, bool dated)
 {
     cells_clean(out, slice_from(row->host));
     buf_append(out, SLICE("  "));
@@ -103,6 +105,10 @@ static void format_plain(struct buf *out, const struct t3_board_row *row, bool g
                      : row->state.len == 0 ? SLICE("unknown")
                                            : slice_from(row->state));
     buf_append(out, SLICE("  "));
+    if (dated) {
+        cells_clean(out, row->last_turn_at.len == 0 ? SLICE("-") : slice_from(row->last_turn_at));
+        buf_append(out, SLICE("  "));
+    }
     cells_clean(out, row->title.len == 0 ? SLICE("(no title)") : slice_from(row->title));
     if (!gone && row->last_message_snippet.len > 0) {
         buf_append(out, SLICE(" \u2014 "));
@@ -115,10 +121,19 @@ void board_lines_format_row(struct buf *out, enum board_form form, const struct 
                             bool gone)
 {
     if (form == BOARD_PLAIN) {
-        format_plain(out, row, gone);
+        format_plain(out, row, gone, false);
     } else {
         buf_append(out, gone ? SLICE("{\"type\":\"gone\"") : SLICE("{\"type\":\"row\",\"row\":"));
         format_json(out, row, gone);
+    }
+}
+
+void board_lines_format_dated(struct buf *out, enum board_form form, const struct t3_board_row *row)
+{
+    if (form == BOARD_PLAIN) {
+        format_plain(out, row, false, true);
+    } else {
+        board_lines_format_row(out, form, row, false);
     }
 }
 

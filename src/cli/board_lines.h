@@ -48,6 +48,11 @@ bool board_lines_take(struct board_lines *lines, struct buf *out);
 void board_lines_format_row(struct buf *out, enum board_form form, const struct t3_board_row *row,
                             bool gone);
 
+/* The same of a row that is there, with the time of its activity where the form is plain:
+ * HOST  STATE  TIME  TITLE - SNIPPET; "-": there was none. */
+void board_lines_format_dated(struct buf *out, enum board_form form,
+                              const struct t3_board_row *row);
+
 /* Appends the state of a host as JSON, with a line end. */
 void board_lines_format_host(struct buf *out, const struct t3_watch_host *host);
 

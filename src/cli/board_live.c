@@ -32,8 +32,8 @@ struct live {
     struct buf bytes;   /* on their way to it */
     struct buf typed;   /* and from it, as far as no key was made of it */
     bool known;         /* `shown` is what it shows */
-    bool stale;         /* there is something new to show */
-    bool at_once;       /* and somebody waits for it */
+    bool stale;         /* there is something new to show, by the next picture that is due */
+    bool at_once;       /* somebody waits for a picture: it is due now, new or not */
     int64_t drawn_ms;   /* when it was last drawn */
     int columns;        /* of the terminal when it was last drawn */
     int rows;           /* likewise */
@@ -45,7 +45,7 @@ static int64_t clock_ms(clockid_t clock)
 {
     struct timespec now = {.tv_sec = 0};
 
-    (void)clock_gettime(clock, &now);
+    (void)clock_gettime(clock, &now); /* fails for no clock that there is */
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
@@ -177,7 +177,7 @@ static void heed_terminal(struct live *l)
 }
 
 /* Waits for whatever comes first, and sees to it. */
-static void wait(struct live *l)
+static void wait_and_see(struct live *l)
 {
     struct pollfd fds[] = {
         {.fd = t3_watch_fd(l->call->watch), .events = POLLIN},
@@ -210,14 +210,13 @@ static void wait(struct live *l)
 
 static int run(struct live *l)
 {
-    l->stale = true;
     l->at_once = true;
     while (l->code < 0) {
         if (until_draw(l) == 0) {
             draw(l);
         }
         if (l->code < 0) {
-            wait(l);
+            wait_and_see(l);
         }
     }
     return l->code;
@@ -227,6 +226,7 @@ static int begin(struct live *l)
 {
     const struct t3_watch *watch = l->call->watch;
 
+    l->view.known = &l->call->hosts;
     for (size_t i = 0; i < t3_watch_host_count(watch); i++) {
         if (board_view_add_host(&l->view, t3_watch_host_at(watch, i)) != 0) {
             return board_fail(err_text(ERR_NOMEM));

@@ -12,42 +12,49 @@
 #define FILTER_BYTES_MAX (16u * KIB)
 #define ROOM_MIN         64u
 
-struct state {
-    struct slice name; /* on the wire */
-    struct slice label;
-};
-
 /* What needs people first, then what is under way, what went wrong, what ended; what nobody here
  * has heard of, in a group for each; what is put away last. */
-static const struct state states[] = {
-    {{"waiting", 7}, {"waiting", 7}},
-    {{"running", 7}, {"running", 7}},
-    {{"starting", 8}, {"starting", 8}},
-    {{"preparing", 9}, {"preparing", 9}},
-    {{"queued", 6}, {"queued", 6}},
-    {{"failed", 6}, {"failed", 6}},
-    {{"interrupted", 11}, {"interrupted", 11}},
-    {{"cancelled", 9}, {"cancelled", 9}},
-    {{"completed", 9}, {"completed", 9}},
-    {{"idle", 4}, {"idle", 4}},
-    {{"rolled_back", 11}, {"rolled back", 11}},
-    {{NULL, 0}, {"unknown", 7}}, /* any other */
-    {{"archived", 8}, {"archived", 8}},
+enum rank {
+    RANK_WAITING,
+    RANK_RUNNING,
+    RANK_STARTING,
+    RANK_PREPARING,
+    RANK_QUEUED,
+    RANK_FAILED,
+    RANK_INTERRUPTED,
+    RANK_CANCELLED,
+    RANK_COMPLETED,
+    RANK_IDLE,
+    RANK_ROLLED_BACK,
+    RANK_OTHER, /* any other */
+    RANK_ARCHIVED,
 };
 
-enum {
-    RANK_WAITING = 0,
-    RANK_RUNNING = 1,
-    RANK_QUEUED = 4,
-    RANK_FAILED = 5,
-    RANK_OTHER = 11
+static const struct state {
+    struct slice name; /* on the wire */
+    struct slice label;
+    struct slice brief; /* where there is no room for that: at most 6 columns */
+} states[] = {
+    [RANK_WAITING] = {SLICE("waiting"), SLICE("waiting"), SLICE("wait")},
+    [RANK_RUNNING] = {SLICE("running"), SLICE("running"), SLICE("run")},
+    [RANK_STARTING] = {SLICE("starting"), SLICE("starting"), SLICE("start")},
+    [RANK_PREPARING] = {SLICE("preparing"), SLICE("preparing"), SLICE("prep")},
+    [RANK_QUEUED] = {SLICE("queued"), SLICE("queued"), SLICE("queued")},
+    [RANK_FAILED] = {SLICE("failed"), SLICE("failed"), SLICE("failed")},
+    [RANK_INTERRUPTED] = {SLICE("interrupted"), SLICE("interrupted"), SLICE("halted")},
+    [RANK_CANCELLED] = {SLICE("cancelled"), SLICE("cancelled"), SLICE("cancel")},
+    [RANK_COMPLETED] = {SLICE("completed"), SLICE("completed"), SLICE("done")},
+    [RANK_IDLE] = {SLICE("idle"), SLICE("idle"), SLICE("idle")},
+    [RANK_ROLLED_BACK] = {SLICE("rolled_back"), SLICE("rolled back"), SLICE("undone")},
+    [RANK_OTHER] = {{NULL, 0}, SLICE("unknown"), SLICE("?")},
+    [RANK_ARCHIVED] = {SLICE("archived"), SLICE("archived"), SLICE("away")},
 };
 
-static size_t rank_of(struct slice state)
+static enum rank rank_of(struct slice state)
 {
     for (size_t i = 0; i < ARRAY_COUNT(states); i++) {
         if (i != RANK_OTHER && slice_equal(state, states[i].name)) {
-            return i;
+            return (enum rank)i;
         }
     }
     return RANK_OTHER;
@@ -59,6 +66,12 @@ struct slice board_state_label(const struct board_entry *entry)
                                                              : states[entry->rank].label;
 }
 
+struct slice board_state_brief(const struct board_entry *entry)
+{
+    return entry->rank == RANK_OTHER && entry->state.len > 0 ? entry->state
+                                                             : states[entry->rank].brief;
+}
+
 bool board_state_is_waiting(const struct board_entry *entry)
 {
     return entry->rank == RANK_WAITING;
@@ -66,7 +79,8 @@ bool board_state_is_waiting(const struct board_entry *entry)
 
 bool board_state_is_running(const struct board_entry *entry)
 {
-    return entry->rank >= RANK_RUNNING && entry->rank < RANK_QUEUED;
+    return entry->rank == RANK_RUNNING || entry->rank == RANK_STARTING ||
+           entry->rank == RANK_PREPARING;
 }
 
 bool board_state_is_failed(const struct board_entry *entry)
@@ -311,24 +325,12 @@ static struct board_entry *make_entry(const struct t3_board_row *row, size_t hos
     return entry;
 }
 
-static void count(struct board_rows *rows, const struct board_entry *entry, bool more)
-{
-    size_t *of = board_state_is_waiting(entry)   ? &rows->waiting
-                 : board_state_is_running(entry) ? &rows->running
-                                                 : NULL;
-
-    if (of != NULL) {
-        *of += more ? 1 : (size_t)-1;
-    }
-}
-
 static void remove_entry(struct board_rows *rows, struct board_entry *entry)
 {
     rows->count--;
     rows->all[entry->at] = rows->all[rows->count];
     rows->all[entry->at]->at = entry->at;
     map_remove(&rows->map, &entry->node);
-    count(rows, entry, false);
     if (rows->selected == entry) {
         rows->selected = NULL; /* `selected_at` says who comes next */
     }
@@ -343,7 +345,6 @@ static void replace_entry(struct board_rows *rows, struct board_entry *old,
     entry->shown_at = old->shown_at;
     rows->all[entry->at] = entry;
     rows->selected = rows->selected == old ? entry : rows->selected;
-    count(rows, old, false);
     map_remove(&rows->map, &old->node);
     free(old);
 }
@@ -378,7 +379,6 @@ int board_rows_change(struct board_rows *rows, const struct t3_board_row *row, b
         entry->at = rows->count;
         rows->all[rows->count++] = entry;
     }
-    count(rows, entry, true);
     entry->matches = matches(rows, entry);
     return 0;
 }
@@ -423,6 +423,9 @@ static void add_shown(struct board_rows *rows, struct board_entry *entry)
 
     rows->shown[at] = entry;
     entry->shown_at = at;
+    rows->waiting += board_state_is_waiting(entry) ? 1 : 0;
+    rows->running += board_state_is_running(entry) ? 1 : 0;
+    rows->failed += board_state_is_failed(entry) ? 1 : 0;
     if (at == 0 || compare_groups(rows, rows->shown[at - 1], entry) != 0) {
         rows->groups[rows->group_count++] = (struct board_group){.first = at};
     }
@@ -455,6 +458,9 @@ void board_rows_sort(struct board_rows *rows)
     }
     rows->shown_count = 0;
     rows->group_count = 0;
+    rows->waiting = 0;
+    rows->running = 0;
+    rows->failed = 0;
     for (size_t i = 0; i < rows->count; i++) {
         rows->all[i]->at = i;
         if (rows->all[i]->matches) {

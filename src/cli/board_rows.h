@@ -50,8 +50,9 @@ struct board_rows {
     size_t group_count;
     struct board_entry *selected; /* one that is shown, or NULL */
     size_t count;                 /* of all rows */
-    size_t waiting;               /* of them */
-    size_t running;               /* likewise */
+    size_t waiting;               /* of those that are shown */
+    size_t running;               /* likewise, as the next */
+    size_t failed;
 
     /* private */
     struct map map;
@@ -99,6 +100,11 @@ void board_rows_sort(struct board_rows *rows);
 
 /* What a state is called for people; borrowed from the entry, or static. */
 struct slice board_state_label(const struct board_entry *entry);
+
+#define BOARD_BRIEF_COLUMNS 6
+
+/* Likewise in at most so many columns; a state that nobody here knows, in as many as it needs. */
+struct slice board_state_brief(const struct board_entry *entry);
 
 /* The ranks of states that ask for attention. */
 bool board_state_is_waiting(const struct board_entry *entry);

@@ -121,6 +121,9 @@ static enum board_view_wish list_letter(struct board_view *view, char letter)
         board_rows_set_grouping(
             &view->rows, view->rows.grouping == BOARD_BY_STATE ? BOARD_BY_HOST : BOARD_BY_STATE);
         break;
+    case 'G':
+        board_rows_select(&view->rows, BOARD_NONE - 1);
+        break;
     case 'j':
         move(view, 1);
         break;

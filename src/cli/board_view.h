@@ -7,6 +7,7 @@
 
 #include "cli/board_rows.h"
 #include "cli/cells.h"
+#include "cli/host_words.h"
 #include "cli/keypress.h"
 #include "t3/watch.h"
 
@@ -22,9 +23,10 @@ struct board_view {
     enum board_view_mode mode;
     const struct t3_watch_host **hosts; /* `host_count` of them, borrowed */
     size_t host_count;
-    struct buf filter; /* as it was typed */
-    size_t top;        /* private: first line of the list that is seen */
-    int page;          /* private: lines of the list that are seen */
+    const struct t3_hosts *known; /* of them; borrowed, may be NULL; set by whoever knows */
+    struct buf filter;            /* as it was typed */
+    size_t top;                   /* private: first line of the list that is seen */
+    int page;                     /* private: lines of the list that are seen */
 };
 
 /* What a key asks for beyond the view. */
@@ -55,10 +57,5 @@ void board_view_draw(struct board_view *view, struct cells *cells, int64_t now_m
 /* Writes how long ago it was, in one unit: "now", "59m", "23h", "364d", "2y"; nothing for no time
  * (-1). */
 void board_view_age(char out[static BOARD_AGE_BYTES], int64_t at_ms, int64_t now_ms);
-
-#define BOARD_HOST_TEXT_BYTES 1024
-
-/* Writes what there is to say of a host's connection: its state, why, and what can be done. */
-void board_view_host_text(char out[static BOARD_HOST_TEXT_BYTES], const struct t3_watch_host *host);
 
 #endif

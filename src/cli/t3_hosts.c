@@ -18,6 +18,7 @@
 /* What a list is made of. */
 struct source {
     char path[T3_HOSTS_PATH_BYTES]; /* empty: there is nowhere to look */
+    const char *flag;               /* of --t3-hosts; NULL: it was not given */
     struct profiles file;
     struct t3_hosts hosts;
 };
@@ -72,6 +73,8 @@ int t3_hosts_check_label(struct slice label, struct errmsg *msg)
 static int read_file(struct source *s, const char *file, struct errmsg *msg)
 {
     bool named = named_file(file) != NULL;
+
+    s->flag = file;
     int code = t3_hosts_locate(file, s->path, msg);
 
     if (code != 0 && !named) {
@@ -131,7 +134,8 @@ static int add_host(struct source *s, struct slice label, const char *url,
 
     host->label = strndup(label.ptr, label.len);
     host->url = strdup(url);
-    if (host->label == NULL || host->url == NULL) {
+    host->file = s->flag != NULL ? strdup(s->flag) : NULL;
+    if (host->label == NULL || host->url == NULL || (s->flag != NULL && host->file == NULL)) {
         return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
     }
     if (of_file == NULL) {
@@ -371,6 +375,7 @@ void t3_hosts_finish(struct t3_hosts *hosts)
         free(hosts->list[i].url);
         free(hosts->list[i].token_file);
         free(hosts->list[i].ca_file);
+        free(hosts->list[i].file);
         wipe(hosts->list[i].token);
     }
     free(hosts->list);
@@ -400,14 +405,57 @@ int t3_host_token(const struct t3_host *host, char token[static T3_READER_TOKEN_
     return code;
 }
 
+/* A word for a shell, in quotes where it would mean something else without. */
+static void add_shell_word(struct buf *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "%+,-./:=@_";
+
+    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
+        buf_append(out, slice_of(word));
+        return;
+    }
+    buf_append_char(out, '\'');
+    for (; *word != '\0'; word++) {
+        if (*word == '\'') {
+            buf_append(out, SLICE("'\\''"));
+        } else {
+            buf_append_char(out, *word);
+        }
+    }
+    buf_append_char(out, '\'');
+}
+
+void t3_host_login_words(struct buf *out, const char *label, const char *url, const char *file)
+{
+    buf_append(out, SLICE("arbe t3 login "));
+    add_shell_word(out, url);
+    buf_append(out, SLICE(" --host "));
+    add_shell_word(out, label);
+    if (file != NULL) {
+        buf_append(out, SLICE(" --t3-hosts "));
+        add_shell_word(out, file);
+    }
+}
+
+/* A file that others may read says itself what to do; one that is missing or broken is written anew
+ * by signing in. */
 static int tell_token(void *context, char token[T3_READER_TOKEN_BYTES],
                       char message[T3_RPC_MESSAGE_BYTES])
 {
+    const struct t3_host *host = context;
     struct errmsg msg = {{0}};
-    int code = t3_host_token(context, token, &msg);
+    struct buf text;
+    int code = t3_host_token(host, token, &msg);
 
     if (code != 0) {
-        (void)snprintf(message, T3_RPC_MESSAGE_BYTES, "%s", msg.text);
+        buf_init_fixed(&text, message, T3_RPC_MESSAGE_BYTES);
+        buf_append_format(&text, "%s", msg.text);
+        if (code != ERR_PERM) {
+            buf_append(&text, SLICE("; sign in with: "));
+            t3_host_login_words(&text, host->label, host->url, host->file);
+        }
+        message[text.len] = '\0';
     }
     return code;
 }

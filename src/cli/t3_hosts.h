@@ -10,6 +10,7 @@
 #define ARBE_CLI_T3_HOSTS_H
 
 #include "arbe/t3_reader.h"
+#include "base/buf.h"
 #include "cli/flags.h"
 #include "t3/watch.h"
 
@@ -22,6 +23,7 @@ struct t3_host {
     char *token_file; /* NULL: none */
     char *ca_file;    /* NULL: the system's certificates */
     char *token;      /* of ARBE_T3_TOKEN; NULL: the file says it */
+    char *file;       /* that the flag --t3-hosts named; NULL: it was not given */
 };
 
 struct t3_hosts {
@@ -63,6 +65,10 @@ void t3_hosts_finish(struct t3_hosts *hosts);
  * ERR_IO, with a sentence. May block for the file. The caller wipes it. */
 int t3_host_token(const struct t3_host *host, char token[static T3_READER_TOKEN_BYTES],
                   struct errmsg *msg) MUST_USE;
+
+/* Appends the command that signs in to a host, so that the token is where it is looked for.
+ * `file`: as above. */
+void t3_host_login_words(struct buf *out, const char *label, const char *url, const char *file);
 
 /* Sets what a host says of a reader: token (re-read from its file at each connection), CA. `host`
  * must outlive the reader. */

@@ -31,23 +31,30 @@ static uint32_t finer(struct slice text)
     return value;
 }
 
-struct t3_instant t3_instant_read(struct slice value)
+struct t3_instant t3_instant_of(struct slice text)
 {
     struct t3_instant t = {.len = 0};
+
+    if (text.len >= T3_INSTANT_BYTES || !date_parse_rfc3339(text, &t.ms)) {
+        return (struct t3_instant){.len = 0};
+    }
+    t.picoseconds = finer(text);
+    t.len = (uint8_t)text.len;
+    memcpy(t.text, text.ptr, text.len);
+    return t;
+}
+
+struct t3_instant t3_instant_read(struct slice value)
+{
+    const struct t3_instant none = {.len = 0};
     char text[T3_INSTANT_BYTES];
     struct buf out;
 
     if (!t3_field_string(value)) {
-        return t;
+        return none;
     }
     buf_init_fixed(&out, text, sizeof(text));
-    if (json_string_decode(value, &out) != 0 || !date_parse_rfc3339(buf_slice(&out), &t.ms)) {
-        return (struct t3_instant){.len = 0};
-    }
-    t.picoseconds = finer(buf_slice(&out));
-    t.len = (uint8_t)out.len;
-    memcpy(t.text, out.ptr, out.len);
-    return t;
+    return json_string_decode(value, &out) == 0 ? t3_instant_of(buf_slice(&out)) : none;
 }
 
 int t3_instant_compare(const struct t3_instant *a, const struct t3_instant *b)

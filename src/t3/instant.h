@@ -18,6 +18,9 @@ struct t3_instant {
  * time. */
 struct t3_instant t3_instant_read(struct slice value);
 
+/* The same of the text itself, as t3_instant_text gives it. */
+struct t3_instant t3_instant_of(struct slice text);
+
 /* Below 0, 0, above 0, as strcmp; no time is before all times. */
 int t3_instant_compare(const struct t3_instant *a, const struct t3_instant *b);
 

@@ -223,6 +223,14 @@ describe('arbe board fold: the command', { timeout: 60_000 }, () => {
         assert.match(stderr, /^arbe board fold: 2 items skipped; line 1: not valid JSON at byte \d+: the text ends inside an object\n$/);
     });
 
+    test('input of which no line is anything is a failure, with the first line that is none', async () => {
+        const none = await fold(['{"a":1}', '', '[7]', '{', 'x']);
+        assert.deepEqual({ code: none.code, rows: none.rows }, { code: 1, rows: [] });
+        assert.match(none.stderr, /^arbe board fold: 4 items skipped, and no line is a chunk or a projection of T3 Code; line 4: not valid JSON .*\n$/);
+        await folds([[]], []); // a chunk of nothing is one
+        await folds(['', ' '], []);
+    });
+
     test('a server of the first protocol is named as one', async () => {
         const { code, stderr, rows } = await fold([[shellOf([])], [{ kind: 'snapshot', snapshot: { snapshotSequence: 1, projects: [], threads: [], updatedAt: at(1) } }]]);
         assert.deepEqual({ code, rows }, { code: 1, rows: [] });
@@ -236,6 +244,9 @@ describe('arbe board fold: the command', { timeout: 60_000 }, () => {
             assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
             assert.match(stderr, /^arbe board fold: /);
         }
+        const file = await shell.run(['chunks.ndjson'], { input: '' });
+        assert.deepEqual(file, { code: 2, signal: null, stdout: '',
+            stderr: 'arbe board fold: it reads stdin, not the file "chunks.ndjson": arbe board fold <FILE\n' });
         assert.match(await shell.good(['--help']), /--snippet-length N/);
     });
 

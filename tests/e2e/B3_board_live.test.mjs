@@ -1,7 +1,7 @@
 // Tier B3: arbe board. The real program on a real terminal, or none, reads real servers; screens are what a terminal's
 // emulator shows.
 import assert from 'node:assert/strict';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { tempDir } from './lib/server.mjs';
@@ -10,7 +10,8 @@ import { startPeer, threadRemoved, threadShell, threadUpdated } from './lib/t3_p
 import { Terminal } from './lib/terminal.mjs';
 
 const HOUR_MS = 3600_000;
-const FOOT = 'q quit  / filter  g by host  r retry  ? help';
+const FOOT = 'q quit  j/k select  Enter show  / filter  g by host  r retry  ? help';
+const SHORT_FOOT = 'q quit  / filter  g by host  r retry  ? help';
 const shell = new Shell({}, ['board']);
 const dir = tempDir();
 after(() => rmSync(dir, { recursive: true, force: true }));
@@ -107,17 +108,17 @@ describe('arbe board: screens', { timeout: 240_000 }, () => {
             'running 2',
             '  Same id, other host                             box     1h',
             '  Refactor the store                              mac     2h',
-            '', '', FOOT].join('\n'));
+            '', '', SHORT_FOOT].join('\n'));
         terminal.type('g');
         await terminal.shows([
             'Threads by host              3 threads, 1 waiting, 2 running',
             'mac live  box live',
-            'mac 2',
+            'mac: 2 threads',
             '  Refactor the store                       running        2h',
             '  Fix the login                            waiting        3h',
-            'box 1',
+            'box: 1 thread',
             '  Same id, other host                      running        1h',
-            '', '', FOOT.replace('by host', 'by state')].join('\n'));
+            '', '', SHORT_FOOT.replace('by host', 'by state')].join('\n'));
         terminal.type('g');
         await terminal.until('Threads by state');
     });
@@ -126,7 +127,7 @@ describe('arbe board: screens', { timeout: 240_000 }, () => {
         const terminal = await boardOf(t, await workshop(t));
         terminal.type('/STORE');
         await terminal.shows([
-            'Threads by state                        1 of 2 threads, 1 waiting, 1 running',
+            'Threads by state                                   1 of 2 threads, 1 running',
             'mac live',
             'running 1',
             '  Refactor the store        mac     2h  I am looking at it',
@@ -148,7 +149,7 @@ describe('arbe board: screens', { timeout: 240_000 }, () => {
         assert.match(terminal.screen, /2\/2$/);
         terminal.type('\r');
         await terminal.until('any key goes back');
-        assert.match(terminal.screen, /\ntitle    Refactor the store\nhost     mac\nstate    running\nactive   .*Z\nthread   t-2\nmessage  I am looking at it\n/);
+        assert.match(terminal.screen, /\ntitle    Refactor the store\nhost     mac\nstate    running\nactive   .*Z \(2h ago\)\nthread   t-2\nmessage  I am looking at it\n/);
         terminal.type('x');
         await terminal.until('> Refactor');
     });
@@ -222,6 +223,11 @@ describe('arbe board: hosts', { timeout: 240_000 }, () => {
         await terminal.until(/\nmac lost: .*; trying again\n/s);
         assert.match(terminal.screen, /Fix the login/); // what was known stays, and is dim
         assert.ok(terminal.cellOf('Fix the login').isDim());
+        const before = terminal.raw.length;
+        terminal.type('r'); // tried at once, it stays lost: no line blinks away
+        terminal.type('\x0c');
+        await terminal.until(({ raw }) => raw.length > before + 200);
+        assert.doesNotMatch(terminal.raw.slice(before), /connecting/);
         peer.list(threadShell('t-3', thread('New meanwhile', 'idle')));
         await peer.start();
         await terminal.until('mac live');
@@ -231,15 +237,42 @@ describe('arbe board: hosts', { timeout: 240_000 }, () => {
 
     test('refused: why, and what to do; then r connects', async (t) => {
         const peer = await workshop(t, { token: 'good-token' });
-        const terminal = boardFor(t, ['--t3-hosts', hostsFile({ mac: [peer, 'bad-token'] })], { columns: 100, rows: 9 });
+        const terminal = boardFor(t, ['--t3-hosts', hostsFile({ mac: [peer, 'bad-token'] })], { columns: 100, rows: 16 });
         await terminal.until('There is no host to read from.');
-        assert.match(terminal.screen, /\nmac refused: .*; sign in with: arbe t3\s+login http/);
+        assert.match(terminal.screen, /\nmac refused: .*; sign in with: arbe t3\s+login http.* --host mac --t3-hosts .*r tries again\n/s);
         assert.ok(!terminal.screen.includes('bad-token'));
         peer.grant('bad-token');
         terminal.type('r');
         await terminal.until('mac live');
         await terminal.until('Fix the login');
         assert.ok(peer.upgrades.length >= 2);
+    });
+
+    test('refused for its token file: the cure of that alone, which r then finds', async (t) => {
+        const peer = await workshop(t, { token: 'good-token' });
+        const file = hostsFile({ mac: [peer, 'good-token'] });
+        chmodSync(`${file}-mac`, 0o644);
+        const terminal = boardFor(t, ['--t3-hosts', file], { columns: 100, rows: 12 });
+        await terminal.until(/; run: chmod\s+600 .*; then r\s+tries again\n/s);
+        assert.doesNotMatch(terminal.screen, /login/);
+        chmodSync(`${file}-mac`, 0o600);
+        terminal.type('r');
+        await terminal.until('mac live');
+    });
+
+    test('the advice for a token that is refused cures it', async (t) => {
+        const peer = await workshop(t, { token: 'good-token', pairing: 'PAIR-1' });
+        const file = join(dir, 'cure');
+        await new Shell({}, ['t3']).good(['login', peer.base, '--host', 'mac', '--t3-hosts', file], { input: 'PAIR-1\n' });
+        const token = readFileSync(join(dir, 't3-tokens', 'mac'), 'utf8').trim();
+        peer.revoke(token);
+        const terminal = boardFor(t, ['--t3-hosts', file], { columns: 400, rows: 12 });
+        await terminal.until('; then r tries again');
+        const [, command] = /sign in with: arbe (.*); then r/.exec(terminal.screen);
+        peer.pair('PAIR-2');
+        await new Shell({}, []).good(command.split(' '), { input: 'PAIR-2\n' });
+        terminal.type('r');
+        await terminal.until('mac live');
     });
 
     test('nothing yet, and nothing at all', async (t) => {
@@ -371,7 +404,7 @@ describe('arbe board: lines', { timeout: 240_000 }, () => {
         assert.deepEqual(Object.keys(rows[0]), ['thread_id', 'title', 'state', 'last_turn_at', 'last_message_snippet', 'host']);
         assert.deepEqual(rows.map(({ thread_id: id, title, state, last_message_snippet: snippet, host }) => [id, title, state, snippet, host]),
             [['t-1', 'Fix the login', 'waiting', 'Which', 'mac'], ['t-2', 'Refactor the store', 'running', 'I am ', 'mac']]);
-        assert.deepEqual(told.at(-1), { type: 'host', host: 'mac', state: 'live', error: null });
+        assert.deepEqual(told.at(-1), { type: 'host', host: 'mac', state: 'live', full: false, error: null });
         peer.push(threadRemoved('t-1'));
         await running.until(/"gone"/);
         assert.deepEqual(rowOf(running.stdout).at(-1), { type: 'gone', thread_id: 't-1', host: 'mac' });
@@ -389,25 +422,29 @@ describe('arbe board: lines', { timeout: 240_000 }, () => {
         const file = hostsFile({ mac: [peer, 'bad'] });
         const plain = await shell.run(['--t3-hosts', file]);
         assert.deepEqual([plain.code, plain.stdout], [1, '']);
-        assert.match(plain.stderr, /mac: refused: .*; sign in with: arbe t3 login .*\narbe board: there is no host left to read from\n$/);
+        assert.match(plain.stderr, /mac: refused: .*; sign in with: arbe t3 login \S+ --host mac --t3-hosts \S+\narbe board: there is no host left to read from\n$/);
         const json = await shell.run(['--t3-hosts', file, '--json']);
         assert.equal(json.code, 1);
         assert.equal(rowOf(json.stdout).at(-1).error.code, 'AUTH');
         assert.equal((await shell.run([], { env: { ARBE_T3_HOSTS: file } })).code, 1);
     });
 
-    test('--once prints what there is, sorted, and ends', async (t) => {
+    test('--once prints what there is, newest activity first, and ends', async (t) => {
         const peer = await workshop(t);
+        peer.list(threadShell('t-0', thread('Never ran', 'idle')));
+        const [asked, started] = ['t-1', 't-2'].map((id) => peer.threads.get(id).thread.latestRunRequestedAt);
         const good = await shell.run(['--t3', `mac=${peer.base}`, '--once']);
         assert.deepEqual(good, { code: 0, signal: null, stderr: '',
-            stdout: 'mac  waiting  Fix the login — Which of the two?\nmac  running  Refactor the store — I am looking at it\n' });
+            stdout: `mac  running  ${started}  Refactor the store — I am looking at it\nmac  waiting  ${asked}  Fix the login — Which of the two?\n` +
+                'mac  idle  -  Never ran\n' });
         const gone = await peerFor(t);
         await gone.stop();
         const half = await shell.run(['--t3', `mac=${peer.base}`, '--t3', `box=${gone.base}`, '--once']);
         assert.deepEqual([half.code, half.stdout], [1, good.stdout]);
         assert.match(half.stderr, /^arbe board: box: lost: /);
         const json = await shell.run(['--t3', `mac=${peer.base}`, '--once', '--json']);
-        assert.deepEqual(rowOf(json.stdout).map(({ type }) => type), ['row', 'row', 'host']);
+        assert.deepEqual(rowOf(json.stdout).map(({ type }) => type), ['row', 'row', 'row', 'host']);
+        assert.deepEqual(rowOf(json.stdout).slice(0, 3).map(({ row }) => row.thread_id), ['t-2', 't-1', 't-0']);
         assert.equal(json.code, 0);
     });
 

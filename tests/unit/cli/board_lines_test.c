@@ -62,14 +62,16 @@ static void json(void **state)
                         "{\"type\":\"row\",\"row\":{\"thread_id\":\"1\",\"title\":null,\"state\":"
                         "\"running\",\"last_turn_at\":\"t\",\"last_message_snippet\":\"said\","
                         "\"host\":\"mac\"}}\n{\"type\":\"host\",\"host\":\"mac\",\"state\":"
-                        "\"catching up\",\"error\":null}\n");
+                        "\"catching up\",\"full\":false,\"error\":null}\n");
     put(&lines, "1", NULL, true);
     host.state = T3_READER_REFUSED;
+    host.full = true;
     host.error = (struct t3_rpc_error){.code = T3_RPC_ERROR_AUTH, .message = "\"no\""};
     assert_int_equal(board_lines_host(&lines, &host), 0);
     assert_string_equal(taken(&lines, 9),
                         "{\"type\":\"gone\",\"thread_id\":\"1\",\"host\":\"mac\"}\n"
-                        "{\"type\":\"host\",\"host\":\"mac\",\"state\":\"refused\",\"error\":"
+                        "{\"type\":\"host\",\"host\":\"mac\",\"state\":\"refused\",\"full\":"
+                        "true,\"error\":"
                         "{\"code\":\"AUTH\",\"message\":\"\\\"no\\\"\"}}\n");
     board_lines_finish(&lines);
 }

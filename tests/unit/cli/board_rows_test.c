@@ -75,6 +75,17 @@ static void by_state(void **state)
     assert_int_equal(rows.count, 15);
     assert_int_equal(rows.waiting, 1);
     assert_int_equal(rows.running, 3);
+    assert_int_equal(rows.failed, 1);
+    for (size_t i = 0; i < rows.shown_count; i++) { /* at most 6 columns, but for a tomorrow's */
+        struct slice brief = board_state_brief(rows.shown[i]);
+
+        assert_true((brief.len > 0 && brief.len <= BOARD_BRIEF_COLUMNS) ||
+                    slice_equal(brief, rows.shown[i]->state));
+    }
+    board_rows_set_filter(&rows, SLICE("run"));
+    assert_string_equal(shown(&rows), "running: running");
+    assert_int_equal(rows.running, 1);
+    assert_int_equal(rows.waiting + rows.failed, 0);
     board_rows_finish(&rows);
 }
 

@@ -39,6 +39,15 @@ static void make(struct board_view *view)
     assert_int_equal(board_view_add_host(view, &box), 0);
 }
 
+/* One of the first of them alone. */
+static void make_alone(struct board_view *view)
+{
+    mac.state = T3_READER_LIVE;
+    mac.skipped = 0;
+    board_view_init(view, 1);
+    assert_int_equal(board_view_add_host(view, &mac), 0);
+}
+
 static void make_with_rows(struct board_view *view)
 {
     make(view);
@@ -81,6 +90,7 @@ static const char *screen(struct board_view *view, int columns, int rows)
     return memory;
 }
 
+#define FOOT_WIDE  "q quit  j/k select  Enter show  / filter  g by host  r retry  ? help\n"
 #define FOOT_STATE "q quit  / filter  g by host  r retry  ? help\n"
 #define FOOT_HOST  "q quit  / filter  g by state  r retry  ? help\n"
 
@@ -103,7 +113,7 @@ static void by_state(void **state)
         "  Docs                       mac     2h\n"
         "idle 1\n"
         "  (no title)                 box\n"
-        "\n" FOOT_STATE);
+        "\n" FOOT_WIDE);
     board_view_finish(&view);
 }
 
@@ -118,10 +128,10 @@ static void by_host(void **state)
     assert_string_equal(screen(&view, 60, 9),
                         "Threads by host              4 threads, 1 waiting, 2 running\n"
                         "mac live  box live\n"
-                        "mac 2\n"
+                        "mac: 2 threads\n"
                         "  Fix the login                            waiting        3m\n"
                         "  Docs                                     running        2h\n"
-                        "box 2\n"
+                        "box: 2 threads\n"
                         "  Refactor the store of records by next\u2026   running        1m\n"
                         "  (no title)                               idle\n" FOOT_HOST);
     type(&view, "g");
@@ -139,9 +149,22 @@ static void small_screens(void **state)
     assert_string_equal(screen(&view, 30, 5), "Threads by state  4 threads,\u2026\n"
                                               "mac live  box live\n"
                                               "waiting 1\n"
-                                              "  Fix the login             3m\n"
+                                              "  Fix the login           mac\n"
                                               "q quit  / filter  g by host\u2026\n");
-    assert_string_equal(screen(&view, 19, 3), "waiting 1\nFix the login\nq quit  / filter\u2026\n");
+    assert_string_equal(screen(&view, 40, 3), "waiting 1\n"
+                                              "  Fix the login               mac     3m\n"
+                                              "q quit  / filter  g by host  r retry  ?\u2026\n");
+    assert_string_equal(screen(&view, 19, 3),
+                        "waiting 1\nFix the login  mac\nq quit  / filter\u2026\n");
+    assert_string_equal(screen(&view, 15, 3), "waiting 1\nFix the login\nq quit  / filt\u2026\n");
+    type(&view, "g");
+    assert_string_equal(screen(&view, 30, 6), "Threads by host  4 threads, 1\u2026\n"
+                                              "mac live  box live\n"
+                                              "mac: 2 threads\n"
+                                              "  Fix the login         wait\n"
+                                              "  Docs                  run\n"
+                                              "q quit  / filter  g by state\u2026\n");
+    type(&view, "g");
     assert_string_equal(screen(&view, 10, 2), "Fix the l\u2026\nq quit  /\u2026\n");
     assert_string_equal(screen(&view, 5, 1), "Fix\u2026\n");
     assert_string_equal(screen(&view, 1, 1), "\u2026\n");
@@ -165,25 +188,77 @@ static void hosts(void **state)
     mac.state = T3_READER_LOST;
     mac.error = (struct t3_rpc_error){.code = T3_RPC_ERROR_NETWORK, .message = "it broke"};
     box.state = T3_READER_REFUSED;
-    box.error = (struct t3_rpc_error){.code = T3_RPC_ERROR_AUTH, .message = "the token is wrong"};
+    box.error = (struct t3_rpc_error){
+        .code = T3_RPC_ERROR_AUTH, .status = 401, .message = "the token is wrong"};
     assert_string_equal(screen(&view, 60, 13),
                         "Threads by state                                   0 threads\n"
                         "mac lost: it broke; trying again\n"
                         "box refused: the token is wrong; sign in with: arbe t3 login\n"
-                        "wss://box.example\n"
+                        "wss://box.example --host box; then r tries again\n"
                         "There is no host to read from.\n"
                         "\n\n\n\n\n\n\n" FOOT_STATE);
     mac.state = T3_READER_LIVE;
     mac.skipped = 1;
     box.error = (struct t3_rpc_error){.code = T3_RPC_ERROR_VERSION, .message = "too old"};
-    assert_non_null(strstr(screen(&view, 90, 13),
-                           "\nbox refused: too old; that T3 Code and this arbe do not fit: "
-                           "update the older one\nmac live; 1 broken item left out\n"
-                           "No threads yet.\n"));
+    assert_non_null(strstr(screen(&view, 90, 13), "\nbox refused: too old; then r tries again\n"
+                                                  "mac live; 1 broken item left out\n"
+                                                  "No threads yet.\n"));
     board_view_finish(&view);
+}
+
+/* Of more hosts than there is room for, the last line says how many there are, and how they
+ * stand. */
+static void many_hosts(void **state)
+{
+    static struct t3_watch_host many[16];
+    static char labels[16][8];
+    struct board_view view;
+
+    (void)state;
     board_view_init(&view, 1);
-    assert_non_null(strstr(screen(&view, 90, 5),
-                           "No T3 Code server is known yet: arbe t3 login URL signs in to one."));
+    for (size_t i = 0; i < ARRAY_COUNT(many); i++) {
+        (void)snprintf(labels[i], sizeof(labels[i]), "h%zu", i);
+        many[i] = (struct t3_watch_host){
+            .label = labels[i],
+            .url = "u",
+            .state = i < 12 ? T3_READER_LOST : T3_READER_LIVE,
+            .error = {.code = T3_RPC_ERROR_NETWORK, .message = "it broke"},
+        };
+        assert_int_equal(board_view_add_host(&view, &many[i]), 0);
+    }
+    assert_string_equal(screen(&view, 60, 10),
+                        "Threads by state                                   0 threads\n"
+                        "h0 lost: it broke; trying again\n"
+                        "h1 lost: it broke; trying again\n"
+                        "and 14 more: 10 lost, 4 live\n"
+                        "No threads yet.\n\n\n\n\n" FOOT_STATE);
+    assert_non_null(strstr(screen(&view, 60, 5), "\n16 hosts: 12 lost, 4 live\n"));
+    assert_non_null(strstr(screen(&view, 60, 50), "h11 lost: it broke; trying again\n"
+                                                  "h12 live  h13 live  h14 live  h15 live\n"));
+    many[0].state = T3_READER_REFUSED;
+    assert_non_null(strstr(screen(&view, 60, 5), "\n16 hosts: 1 refused, 11 lost, 4 live\n"));
+    for (size_t i = 0; i < ARRAY_COUNT(many); i++) {
+        many[i].state = i == 3 ? T3_READER_CONNECTING : T3_READER_LIVE;
+    }
+    assert_non_null(strstr(screen(&view, 40, 12), "\nh0 live  h1 live  h2 live  h3 connecting\n"
+                                                  "and 12 more: 12 live\n"
+                                                  "Nothing yet"));
+    assert_non_null(strstr(screen(&view, 40, 5), "\n16 hosts: 1 connecting, 15 live\n"));
+    board_view_finish(&view);
+}
+
+/* A board of one host does not say whose its rows are where room is scarce, but when they were. */
+static void one_host(void **state)
+{
+    struct board_view view;
+
+    (void)state;
+    make_alone(&view);
+    put(&view, row_of("mac", "1", "Fix the login", "failed", AT("11:57"), NULL));
+    assert_string_equal(
+        screen(&view, 30, 3),
+        "failed 1\n  Fix the login             3m\nq quit  / filter  g by host\u2026\n");
+    assert_non_null(strstr(screen(&view, 60, 6), "1 thread, 1 failed\n"));
     board_view_finish(&view);
 }
 
@@ -196,7 +271,7 @@ static void filter(void **state)
     make_with_rows(&view);
     type(&view, "/stOr");
     assert_string_equal(screen(&view, 60, 6),
-                        "Threads by state        1 of 4 threads, 1 waiting, 2 running\n"
+                        "Threads by state                   1 of 4 threads, 1 running\n"
                         "mac live  box live\n"
                         "running 1\n"
                         "  Refactor the store of records by next week      box     1m\n"
@@ -223,21 +298,21 @@ static void scrolling(void **state)
     char time[40];
 
     (void)state;
-    make(&view);
+    make_alone(&view);
     for (int i = 10; i < 40; i++) {
         (void)snprintf(id, sizeof(id), "t%d", i);
         (void)snprintf(time, sizeof(time), "2026-11-05T10:%02d:00Z", 59 - i);
         put(&view, row_of("mac", id, id, i < 25 ? "running" : "idle", time, NULL));
     }
-    assert_string_equal(screen(&view, 20, 7),
-                        "Threads by state  3\u2026\nmac live  box live\nrunning 15\n"
-                        "  t10\n  t11\n  t12\nq quit  / filter  g\u2026\n");
+    assert_string_equal(screen(&view, 20, 7), "Threads by state  3\u2026\nmac live\nrunning 15\n"
+                                              "  t10\n  t11\n  t12\nq quit  / filter  g\u2026\n");
     type(&view, "jjjj");
-    assert_string_equal(screen(&view, 20, 7),
-                        "Threads by state  3\u2026\nmac live  box live\nrunning 15\n"
-                        "  t11\n  t12\n> t13\nq quit  / filt\u2026 4/30\n");
+    assert_string_equal(screen(&view, 20, 7), "Threads by state  3\u2026\nmac live\nrunning 15\n"
+                                              "  t11\n  t12\n> t13\nq quit  / filt\u2026 4/30\n");
     type(&view, "\033[F");
     assert_non_null(strstr(screen(&view, 20, 7), "\nidle 15\n  t37\n  t38\n> t39\n"));
+    type(&view, "kkG");
+    assert_non_null(strstr(screen(&view, 20, 7), "\n> t39\n"));
     type(&view, "\033[5~");
     assert_non_null(strstr(screen(&view, 20, 7), "\nidle 15\n> t37\n  t38\n  t39\n"));
     type(&view, "\033[H");
@@ -278,7 +353,7 @@ static void overlays(void **state)
                         "         week\n"
                         "host     box\n"
                         "state    running\n"
-                        "active   2026-11-05T11:59:00.000Z\n"
+                        "active   2026-11-05T11:59:00.000Z (1m ago)\n"
                         "thread   2\n"
                         "message  I am looking at the store now, and at all\n"
                         "         that depends on it\n"
@@ -429,6 +504,7 @@ int main(void)
         cmocka_unit_test(filter),        cmocka_unit_test(scrolling),
         cmocka_unit_test(overlays),      cmocka_unit_test(ages),
         cmocka_unit_test(any_board),     cmocka_unit_test(selected_is_seen),
+        cmocka_unit_test(many_hosts),    cmocka_unit_test(one_host),
     };
 
     return UNIT_RUN(tests);

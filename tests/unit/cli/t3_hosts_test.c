@@ -352,11 +352,14 @@ static void reads_tokens_anew(void **state)
     put(rig->token, "tok-open", 0640);
     assert_int_not_equal(options.token(options.context, token, message), 0);
     assert_non_null(strstr(message, "chmod 600"));
+    assert_null(strstr(message, "login")); /* which would not cure it */
     assert_null(strstr(message, "tok-open"));
     assert_string_equal(token, "");
     assert_int_equal(unlink(rig->token), 0);
     assert_int_not_equal(options.token(options.context, token, message), 0);
     assert_non_null(strstr(message, "mac.token"));
+    assert_non_null(strstr(message, "; sign in with: arbe t3 login "));
+    assert_non_null(strstr(message, " --host mac"));
 }
 
 /* Tokens are longer than secrets are; the cap is the reader's. */

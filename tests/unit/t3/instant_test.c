@@ -49,6 +49,14 @@ static void test_none(void **state)
         "\"\\ud800\"",    "\"2026-11-05T00:00:00.0000000000000000000000000000000000000000Z\"",
     };
     struct t3_instant none = t3_instant_read((struct slice){NULL, 0});
+    struct t3_instant text = t3_instant_of(SLICE("2026-11-05T00:00:00.123456Z"));
+    struct t3_instant value = t3_instant_read(SLICE("\"2026-11-05T00:00:00.123456Z\""));
+
+    assert_int_equal(t3_instant_compare(&text, &value), 0);
+    assert_int_equal(text.picoseconds, 456000000);
+    assert_string_equal(text.text, value.text);
+    assert_int_equal(t3_instant_of((struct slice){NULL, 0}).len, 0);
+    assert_int_equal(t3_instant_of(SLICE("yesterday")).len, 0);
 
     (void)state;
     assert_null(t3_instant_text(&none).ptr);
