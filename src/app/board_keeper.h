@@ -32,8 +32,8 @@ struct t3_watch *board_keeper_watch(struct board_keeper *k);
 /* Begins to connect, without waiting for any host. ERR_AGAIN, ERR_NOMEM, with a sentence. */
 int board_keeper_start(struct board_keeper *k, struct errmsg *msg) MUST_USE;
 
-/* Connects at once to each host that refused; those that are lost are tried again by themselves. Any
- * thread; does not wait. */
+/* Connects at once to each host that refused; those that are lost are tried again by themselves.
+ * Any thread; does not wait. */
 void board_keeper_retry(struct board_keeper *k);
 
 /* The server is to end: the thread is told to. Any thread; does not wait. */
