@@ -183,6 +183,12 @@ static void fail_handshake(struct rpc_socket *s, const char *words)
         (void)snprintf(text, sizeof(text), "the server's certificate is not good: %.200s",
                        X509_verify_cert_error_string(s->verify_code));
         fail(s, T3_RPC_ERROR_TLS, text);
+    } else if (begins(words, "connect SSL") && strstr(words, "reason(1)") != NULL) {
+        /* That is all they say where a plain server answers; a server may also know no version
+         * or cipher that fits. */
+        fail(s, T3_RPC_ERROR_TLS,
+             "no TLS connection: what answers there seems to speak no TLS; perhaps http:// is "
+             "meant");
     } else if (begins(words, "connect SSL")) {
         (void)snprintf(text, sizeof(text), "no TLS connection: %.200s", words);
         fail(s, T3_RPC_ERROR_TLS, text);

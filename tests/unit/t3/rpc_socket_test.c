@@ -858,7 +858,7 @@ static void test_tls_broken(void **state)
     rig.peer.tls = NULL;
     assert_true(ws_peer_take(&rig.peer));
     ws_peer_say(&rig.peer, "HTTP/1.1 400 Bad Request\r\n\r\n");
-    rig_ends(&rig, T3_RPC_ERROR_TLS, "no TLS connection");
+    rig_ends(&rig, T3_RPC_ERROR_TLS, "speak no TLS; perhaps http:// is meant");
     rig_finish(&rig);
     connect_tls(&rig, &tls, "one.test", tls.ca_file);
     rig.peer.tls = NULL;
