@@ -176,8 +176,8 @@ static int parse(const struct group *group, int argc, char **argv, void *setting
         i += used;
     }
     if (code == 0 && choice->operand_count < row->operands_min) {
-        code = err_set(msg, ERR_INVALID, "%s; usage: arbe %s %s [FLAG...] %s", row->ask,
-                       group->name, row->name, row->operands);
+        code = err_set(msg, ERR_INVALID, "%s usage: arbe %s %s [FLAG...] %s", row->ask, group->name,
+                       row->name, row->operands);
     }
     return code == 0 ? COMMAND_GOOD : COMMAND_USAGE;
 }

@@ -110,7 +110,7 @@ static void refuses_what_makes_no_sense(void **state)
         {"ke list", "there is no command \"ke\"; arbe thing --help tells them", false},
         {"key x", "there is no command \"key x\"; arbe thing --help tells them", false},
         {"--json", "there is no command \"--json\"; arbe thing --help tells them", false},
-        {"make --json", "which thing?; usage: arbe thing make [FLAG...] THING [PLACE]", true},
+        {"make --json", "which thing? usage: arbe thing make [FLAG...] THING [PLACE]", true},
         {"make --json a b c", "one word too many: \"c\"", true},
         {"make --json -x", "there is no flag -x; words after -- are taken as they are", true},
         {"make --json --urk u", "there is no flag --urk; did you mean --url?", true},
