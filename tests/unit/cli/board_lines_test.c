@@ -49,6 +49,28 @@ static void plain(void **state)
     board_lines_finish(&lines);
 }
 
+/* Rows that are listed have their time; JSON has it anyway. */
+static void dated(void **state)
+{
+    struct t3_board_row row = row_of("mac", "1", "One", "idle", "2026-11-05T10:00:00Z", "said");
+    char memory[1024];
+    struct buf out;
+
+    (void)state;
+    buf_init_fixed(&out, memory, sizeof(memory));
+    board_lines_format_dated(&out, BOARD_PLAIN, &row);
+    row.last_turn_at = text_of(NULL);
+    board_lines_format_dated(&out, BOARD_PLAIN, &row);
+    memory[out.len] = '\0';
+    assert_string_equal(memory, "mac  idle  2026-11-05T10:00:00Z  One \u2014 said\n"
+                                "mac  idle  -  One \u2014 said\n");
+    buf_clear(&out);
+    board_lines_format_dated(&out, BOARD_JSON, &row);
+    memory[out.len] = '\0';
+    assert_non_null(strstr(memory, "{\"type\":\"row\",\"row\":{"));
+    assert_non_null(strstr(memory, "\"last_turn_at\":null"));
+}
+
 static void json(void **state)
 {
     struct t3_watch_host host = {.label = "mac", .url = "u", .state = T3_READER_CATCHING_UP};
@@ -164,8 +186,9 @@ static void bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain), cmocka_unit_test(json),    cmocka_unit_test(newest),
-        cmocka_unit_test(gone),  cmocka_unit_test(bounded), cmocka_unit_test(hosts_come_last),
+        cmocka_unit_test(plain),           cmocka_unit_test(dated), cmocka_unit_test(json),
+        cmocka_unit_test(newest),          cmocka_unit_test(gone),  cmocka_unit_test(bounded),
+        cmocka_unit_test(hosts_come_last),
     };
 
     return UNIT_RUN(tests);
