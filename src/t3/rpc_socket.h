@@ -1,5 +1,5 @@
 /* A WebSocket to a T3 server: a thread that looks up, connects, sends and receives whole messages,
- * pings, and closes. It and rpc_context.h alone know libwebsockets. It knows nothing of
+ * pings, and closes. It, rpc_link.h and rpc_context.h alone know libwebsockets. It knows nothing of
  * requests. */
 #ifndef ARBE_T3_RPC_SOCKET_H
 #define ARBE_T3_RPC_SOCKET_H

@@ -17,6 +17,7 @@ static void *scarce_realloc(void *old, size_t size)
 #undef realloc
 #include "t3/rpc_socket.c"
 
+#include "base/limits.h"
 #include "base/version.h"
 #include "unit/serve/certificate.h"
 #include "unit/t3/fake_names.h"
