@@ -93,7 +93,7 @@ static int add_settings(struct app_call *call, struct buf *body)
     app_body_text(body, "description", set->description);
     app_body_text(body, "model", set->model);
     if (set->system_prompt_file != NULL) {
-        if (config_file_read(set->system_prompt_file, &prompt, &msg) != 0) {
+        if (config_file_read(set->system_prompt_file, "system prompt", &prompt, &msg) != 0) {
             return app_call_cannot(call, &msg);
         }
         if (!utf8_valid(slice_of(prompt))) {

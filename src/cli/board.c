@@ -1,4 +1,5 @@
 /* arbe board: what threads of T3 Code are doing. */
+#include "base/json.h"
 #include "base/limits.h"
 #include "cli/board_call.h"
 #include "cli/cells.h"
@@ -42,6 +43,30 @@ size_t board_count_hosts(const struct t3_watch *watch, enum t3_reader_state stat
     return count;
 }
 
+/* The same of what keeps the command from beginning, by a code of err.h: with --json as an object,
+ * as other commands do. */
+static int board_refuse(const struct board_call *call, int code, const char *sentence)
+{
+    const char *word = code == ERR_INVALID    ? "client.usage"
+                       : code == ERR_NOTFOUND ? "t3.no_host"
+                       : code == ERR_IO       ? "client.file"
+                       : code == ERR_PERM     ? "t3.refused"
+                                              : "t3.failed";
+    char memory[8u * KIB];
+    struct buf line;
+
+    if (call->set.json == 0) {
+        (void)board_fail(sentence);
+    } else {
+        buf_init_fixed(&line, memory, sizeof(memory));
+        buf_append_format(&line, "{\"error\":{\"code\":\"%s\",\"message\":", word);
+        json_append_string(&line, slice_of(sentence));
+        buf_append(&line, SLICE("}}\n"));
+        (void)fwrite(line.ptr, 1, line.len, stderr); /* nobody can be told otherwise */
+    }
+    return code == ERR_INVALID ? COMMAND_USAGE : COMMAND_FAILED;
+}
+
 int board_open(struct board_call *call, struct t3_watch_options *options)
 {
     struct errmsg msg = {{0}};
@@ -50,7 +75,7 @@ int board_open(struct board_call *call, struct t3_watch_options *options)
     options->board.snippet_graphemes = (int)call->set.snippet_length;
     if (t3_watch_create(options, &call->watch, &msg) != 0 ||
         t3_hosts_watch(&call->hosts, call->watch, &msg) != 0) {
-        return board_fail(msg.text);
+        return board_refuse(call, ERR_FAILED, msg.text);
     }
     return 0;
 }
@@ -59,15 +84,17 @@ int board_open(struct board_call *call, struct t3_watch_options *options)
 static int run_watch(struct board_call *call)
 {
     struct errmsg msg = {{0}};
+
+    call->set.hosts.file = t3_hosts_choose(call->set.hosts.file);
     int code = t3_hosts_load(&call->set.hosts, &call->hosts, &msg);
 
     if (code != 0) {
-        (void)board_fail(msg.text);
-        return code == ERR_INVALID ? COMMAND_USAGE : COMMAND_FAILED;
+        return board_refuse(call, code, msg.text);
     }
     if (call->hosts.count == 0) {
-        return board_fail("no T3 Code server is known yet; sign in to one with arbe t3 login URL, "
-                          "or name one with --t3 HOST=URL");
+        return board_refuse(call, ERR_NOTFOUND,
+                            "no T3 Code server is known yet; sign in to one with arbe t3 login "
+                            "URL, or name one with --t3 HOST=URL");
     }
     if (call->set.once != 0) {
         return board_print(call);
@@ -93,8 +120,11 @@ static const struct flag watch_flags[] = {
     {"t3", "HOST=URL", NULL,
      "a server to watch, or HOST of the hosts' file; may be given again (default: all of the file)",
      NULL, FLAG_LIST, AT(hosts.t3), 0, 0},
-    {"t3-hosts", "FILE", NULL, "the hosts' file (default: arbe/t3 in the user's configuration)",
-     NULL, FLAG_TEXT, AT(hosts.file), 0, 0},
+    {"t3-hosts", "FILE", NULL,
+     "the hosts' file (default: that of ARBE_T3_HOSTS_FILE, else ~/.config/arbe/t3)", NULL,
+     FLAG_TEXT, AT(hosts.file), 0, 0},
+    {"allow-http", NULL, NULL, "send tokens over plain http, where others could read them", NULL,
+     FLAG_SWITCH, AT(hosts.allow_http), 0, 0},
     SNIPPET_LENGTH,
     {"json", NULL, NULL, "print changes as JSON, one a line", NULL, FLAG_SWITCH, AT(json), 0, 0},
     {"once", NULL, NULL,
@@ -138,7 +168,11 @@ int command_board(int argc, char **argv)
         .name = "board",
         .operands = "",
         .about = "Shows what threads of T3 Code are doing: a row for each thread of each host.\n",
-        .end = "Exit codes: 0 good, 1 it could not be done, 2 wrong usage, 130 by Ctrl-C.\n",
+        .end = "The environment says where the hosts' file is (ARBE_T3_HOSTS_FILE), and the token "
+               "of one "
+               "host\n"
+               "(ARBE_T3_TOKEN). Exit codes: 0 good, 1 it could not be done, 2 wrong usage, 130 by "
+               "Ctrl-C.\n",
         .rows = rows,
         .row_count = ARRAY_COUNT(rows),
         .bare = &watch_row,
@@ -149,7 +183,9 @@ int command_board(int argc, char **argv)
     int code = group_choose(&group, argc, argv, &call.set, &choice, &msg);
 
     if (choice.row == NULL || code != 0) {
-        if (msg.text[0] != '\0') {
+        if (msg.text[0] != '\0' && call.set.json != 0) {
+            (void)board_refuse(&call, ERR_INVALID, msg.text);
+        } else if (msg.text[0] != '\0') {
             bool named = choice.row != NULL && choice.row != &watch_row;
 
             (void)fprintf(stderr, "arbe board%s%s: %s\n", named ? " " : "",

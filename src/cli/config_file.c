@@ -28,26 +28,25 @@ static int read_all(int fd, char *text, size_t *ret_len)
     }
 }
 
-static int check_text(const char *path, const char *text, size_t len, struct errmsg *msg)
+static int check_text(const char *path, const char *what, struct slice text, struct errmsg *msg)
 {
-    if (len > CONFIG_FILE_BYTES_MAX) {
-        return err_set(msg, ERR_INVALID, "%.100s: a configuration file has at most %u bytes", path,
+    if (text.len > CONFIG_FILE_BYTES_MAX) {
+        return err_set(msg, ERR_INVALID, "%.100s: a %s has at most %u bytes", path, what,
                        CONFIG_FILE_BYTES_MAX);
     }
-    if (memchr(text, '\0', len) != NULL) {
+    if (memchr(text.ptr, '\0', text.len) != NULL) {
         return err_set(msg, ERR_INVALID, "%.100s is no text: there is a zero byte in it", path);
     }
     return 0;
 }
 
-static int open_file(const char *path, int *ret_fd, struct errmsg *msg)
+static int open_file(const char *path, const char *what, int *ret_fd, struct errmsg *msg)
 {
     struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0) {
-        return err_set(msg, ERR_IO, "cannot open the configuration file %.100s: %s", path,
-                       strerror(errno));
+        return err_set(msg, ERR_IO, "cannot open the %s %.100s: %s", what, path, strerror(errno));
     }
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
         (void)close(fd);
@@ -57,7 +56,7 @@ static int open_file(const char *path, int *ret_fd, struct errmsg *msg)
     return 0;
 }
 
-int config_file_read(const char *path, char **ret_text, struct errmsg *msg)
+int config_file_read(const char *path, const char *what, char **ret_text, struct errmsg *msg)
 {
     char *text = malloc(CONFIG_FILE_BYTES_MAX + 2);
     size_t len = 0;
@@ -66,16 +65,16 @@ int config_file_read(const char *path, char **ret_text, struct errmsg *msg)
     if (text == NULL) {
         return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
     }
-    int code = open_file(path, &fd, msg);
+    int code = open_file(path, what, &fd, msg);
 
     if (code == 0) {
         code = read_all(fd, text, &len);
         (void)close(fd); /* nothing was written to it */
         if (code != 0) {
-            (void)err_set(msg, code, "cannot read the configuration file %.100s: %s", path,
+            (void)err_set(msg, code, "cannot read the %s %.100s: %s", what, path,
                           err_file_text(code));
         } else {
-            code = check_text(path, text, len, msg);
+            code = check_text(path, what, (struct slice){text, len}, msg);
         }
     }
     if (code != 0) {

@@ -10,8 +10,10 @@
 
 /* Reads the file at `path` into memory of its own, for config_file_apply. Free it when no setting
  * borrows from it any more. ERR_IO when it cannot be read, ERR_INVALID when it is no text file of
- * at most CONFIG_FILE_BYTES_MAX bytes; with a sentence. */
-int config_file_read(const char *path, char **ret_text, struct errmsg *msg) MUST_USE;
+ * at most CONFIG_FILE_BYTES_MAX bytes; with a sentence, in which `what` names the file
+ * ("configuration file"). */
+int config_file_read(const char *path, const char *what, char **ret_text,
+                     struct errmsg *msg) MUST_USE;
 
 /* Sets what `text` says; it is cut into lines by this, and settings borrow from it. ERR_INVALID
  * with a sentence that begins with the path and the line. The table has origins. */

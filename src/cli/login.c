@@ -82,7 +82,7 @@ int login_read(const char *path, struct login *ret_login, struct errmsg *msg)
     int code = check_file(path, msg);
 
     if (code == 1) {
-        code = config_file_read(path, &text, msg);
+        code = config_file_read(path, "credentials' file", &text, msg);
         if (code == 0) {
             code = config_file_apply(path, text, &table, msg);
         }

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+const struct profile_form profile_form = {.file = "profiles' file", .section = "profile"};
+
 bool profiles_locate(char *out, size_t size)
 {
     const char *file = getenv("ARBE_PROFILES");
@@ -22,7 +24,7 @@ bool profiles_locate(char *out, size_t size)
 }
 
 /* Whether the file is there and to be trusted: 1, 0 when it is not there, or an error. */
-static int check_file(const char *what, const char *path, struct errmsg *msg)
+static int check_file(const struct profile_form *form, const char *path, struct errmsg *msg)
 {
     struct stat info;
 
@@ -30,16 +32,16 @@ static int check_file(const char *what, const char *path, struct errmsg *msg)
         if (errno == ENOENT || errno == ENOTDIR) {
             return 0;
         }
-        return err_set(msg, ERR_IO, "cannot look at the %ss %.100s: %s", what, path,
+        return err_set(msg, ERR_IO, "cannot look at the %s %.100s: %s", form->file, path,
                        strerror(errno));
     }
     if (info.st_uid != geteuid() && info.st_uid != 0) {
-        return err_set(msg, ERR_PERM, "the %ss %.100s belong to another user", what, path);
+        return err_set(msg, ERR_PERM, "the %s %.100s belongs to another user", form->file, path);
     }
     if ((info.st_mode & 022) != 0) {
         return err_set(msg, ERR_PERM,
-                       "the %ss %.80s may be written by others (mode %o); run: chmod go-w %.80s",
-                       what, path, (unsigned)info.st_mode & 0777u, path);
+                       "the %s %.80s may be written by others (mode %o); run: chmod go-w %.80s",
+                       form->file, path, (unsigned)info.st_mode & 0777u, path);
     }
     return 1;
 }
@@ -59,15 +61,17 @@ static int begin_profile(struct profiles *p, char *name, const char *where, stru
     size_t len = strlen(name);
 
     if (name[len - 1] != ']' || len < 3) {
-        return err_set(msg, ERR_INVALID, "%s: a %s begins with [NAME]", where, p->what);
+        return err_set(msg, ERR_INVALID, "%s: a %s begins with [NAME]", where, p->form->section);
     }
     name[len - 1] = '\0';
     name = trim(name + 1);
     if (profiles_find(p, name) != NULL) {
-        return err_set(msg, ERR_INVALID, "%s: there are two %ss \"%.40s\"", where, p->what, name);
+        return err_set(msg, ERR_INVALID, "%s: there are two %ss \"%.40s\"", where, p->form->section,
+                       name);
     }
     if (p->count == PROFILES_MAX) {
-        return err_set(msg, ERR_INVALID, "%s: at most %u %ss", where, PROFILES_MAX, p->what);
+        return err_set(msg, ERR_INVALID, "%s: at most %u %ss", where, PROFILES_MAX,
+                       p->form->section);
     }
     p->list[p->count++] = (struct profile){.name = name};
     return 0;
@@ -77,14 +81,17 @@ static int set_value(struct profiles *p, const char *name, const char *value, co
                      struct errmsg *msg)
 {
     struct profile *last = p->count == 0 ? NULL : &p->list[p->count - 1];
+    const char *allow_http = last != NULL && last->allow_http ? "true" : NULL;
+    bool is_allow_http = p->form->has_allow_http && strcmp(name, "allow-http") == 0;
     const char **place = last == NULL                       ? NULL
+                         : is_allow_http                    ? &allow_http
                          : strcmp(name, "url") == 0         ? &last->url
                          : strcmp(name, "secret-file") == 0 ? &last->secret_file
                          : strcmp(name, "ca-file") == 0     ? &last->ca_file
                                                             : NULL;
 
     if (last == NULL) {
-        return err_set(msg, ERR_INVALID, "%s: a %s begins with [NAME]", where, p->what);
+        return err_set(msg, ERR_INVALID, "%s: a %s begins with [NAME]", where, p->form->section);
     }
     if (strcmp(name, "secret") == 0) {
         return err_set(msg, ERR_INVALID,
@@ -93,16 +100,20 @@ static int set_value(struct profiles *p, const char *name, const char *value, co
                        where);
     }
     if (place == NULL) {
-        return err_set(msg, ERR_INVALID,
-                       "%s: \"%.40s\" is not known; a %s has url, secret-file and ca-file", where,
-                       name, p->what);
+        return err_set(msg, ERR_INVALID, "%s: \"%.40s\" is not known; a %s has url, secret-file%s",
+                       where, name, p->form->section,
+                       p->form->has_allow_http ? ", ca-file and allow-http" : " and ca-file");
     }
     if (*place != NULL || value[0] == '\0') {
         return value[0] == '\0' ? err_set(msg, ERR_INVALID, "%s: %s needs a value", where, name)
                                 : err_set(msg, ERR_INVALID, "%s: %s stands in this %s already",
-                                          where, name, p->what);
+                                          where, name, p->form->section);
+    }
+    if (is_allow_http && strcmp(value, "true") != 0 && strcmp(value, "false") != 0) {
+        return err_set(msg, ERR_INVALID, "%s: allow-http is true or false", where);
     }
     *place = value;
+    last->allow_http = allow_http != NULL && strcmp(allow_http, "true") == 0;
     return 0;
 }
 
@@ -142,18 +153,18 @@ static int take_lines(struct profiles *p, const char *path, struct errmsg *msg)
     }
     for (size_t i = 0; code == 0 && i < p->count; i++) {
         if (p->list[i].url == NULL) {
-            code = err_set(msg, ERR_INVALID, "%.100s: the %s \"%.40s\" has no url", path, p->what,
-                           p->list[i].name);
+            code = err_set(msg, ERR_INVALID, "%.100s: the %s \"%.40s\" has no url", path,
+                           p->form->section, p->list[i].name);
         }
     }
     return code;
 }
 
-int profiles_read(const char *path, const char *what, struct profiles *ret_profiles,
+int profiles_read(const char *path, const struct profile_form *form, struct profiles *ret_profiles,
                   struct errmsg *msg)
 {
-    struct profiles p = {.what = what};
-    int code = check_file(what, path, msg);
+    struct profiles p = {.form = form};
+    int code = check_file(form, path, msg);
 
     if (code <= 0) {
         if (code == 0) {
@@ -165,7 +176,7 @@ int profiles_read(const char *path, const char *what, struct profiles *ret_profi
     if (p.list == NULL) {
         return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
     }
-    code = config_file_read(path, &p.text, msg);
+    code = config_file_read(path, form->file, &p.text, msg);
     if (code == 0) {
         code = take_lines(&p, path, msg);
     }

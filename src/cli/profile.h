@@ -16,19 +16,30 @@
 
 #define PROFILES_MAX 256u
 
+/* What else than profiles has this form. Static storage. */
+struct profile_form {
+    const char *file;    /* how sentences call it: "profiles' file" */
+    const char *section; /* likewise: "profile" */
+    bool has_allow_http; /* whether sections may say "allow-http = true" */
+};
+
+/* That of profiles. */
+extern const struct profile_form profile_form;
+
 /* Texts borrow from the struct profiles. */
 struct profile {
     const char *name;
     const char *url;         /* never NULL once read */
     const char *secret_file; /* NULL: none */
     const char *ca_file;     /* NULL: the system's certificates */
+    bool allow_http;         /* secrets may go where they can be read on the way */
 };
 
 struct profiles {
     struct profile *list; /* `count` of them, in the order of the file */
     size_t count;
-    const char *what; /* private */
-    char *text;       /* private */
+    const struct profile_form *form; /* private */
+    char *text;                      /* private */
 };
 
 /* Where the file is: ARBE_PROFILES, or arbe/profiles below XDG_CONFIG_HOME, or below ~/.config.
@@ -36,9 +47,9 @@ struct profiles {
 bool profiles_locate(char *out, size_t size);
 
 /* Reads the file at `path`. A file that is not there has no profiles. ERR_PERM when others may
- * write it, ERR_INVALID for lines that say nothing known, ERR_IO, ERR_NOMEM; each with a sentence,
- * in which `what` is a profile's name: "profile", or what else has this form. Static storage. */
-int profiles_read(const char *path, const char *what, struct profiles *ret_profiles,
+ * write it, ERR_INVALID for lines that say nothing known, ERR_IO, ERR_NOMEM; each with a sentence
+ * in the words of `form`. */
+int profiles_read(const char *path, const struct profile_form *form, struct profiles *ret_profiles,
                   struct errmsg *msg) MUST_USE;
 
 /* Frees. Accepts a zeroed struct. */

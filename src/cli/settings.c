@@ -90,10 +90,10 @@ static const struct flag flags[] = {
     {"streams-secret-file", "FILE", NULL, "file with that server's bearer secret", NULL, FLAG_TEXT,
      AT(streams_secret_file), 0, 0},
     {"t3", "HOST=URL", NULL,
-     "T3 Code server to watch, shown on the board; may be given again (default: none)", NULL,
-     FLAG_LIST, AT(t3), 0, 0},
+     "T3 Code server for the board, or HOST of the hosts' file; may be given again (default: none)",
+     NULL, FLAG_LIST, AT(t3), 0, 0},
     {"t3-hosts", "FILE", NULL,
-     "file of T3 hosts and their tokens; without --t3 all of it is watched", NULL, FLAG_TEXT,
+     "the hosts' file, with tokens for T3; without --t3 all of it is watched", NULL, FLAG_TEXT,
      AT(t3_hosts), 0, 0},
 };
 
@@ -286,7 +286,7 @@ static int load(struct settings *settings, struct settings_sources *sources, int
     /* Once more from the weakest on: the file stands below what named it. */
     const char *path = settings->config;
 
-    code = config_file_read(path, &sources->file, msg);
+    code = config_file_read(path, "configuration file", &sources->file, msg);
     if (code != 0) {
         return code;
     }

@@ -284,7 +284,7 @@ int site_choose(const struct site_wish *wish, struct site *ret_site, struct errm
     int code = 0;
 
     if (profiles_locate(c.profiles_path, sizeof(c.profiles_path))) {
-        code = profiles_read(c.profiles_path, "profile", &c.profiles, msg);
+        code = profiles_read(c.profiles_path, &profile_form, &c.profiles, msg);
     }
     if (code == 0) {
         code = choose_base(&c, msg);

@@ -119,26 +119,34 @@ void t3_call_tell(const struct t3_call *call, const char *format, ...)
 #define ROW_FLAGS(table) table, ARRAY_COUNT(table)
 
 static const struct flag shared_flags[] = {
-    FILE_FLAG("t3-hosts", "the file of hosts (ARBE_T3_HOSTS; default: arbe/t3 in ~/.config)",
+    FILE_FLAG("t3-hosts",
+              "the hosts' file (default: that of ARBE_T3_HOSTS_FILE, else ~/.config/arbe/t3)",
               hosts_file),
     SWITCH_FLAG("json", "answer in JSON, errors on stderr too", json),
 };
 
+#define ALLOW_HTTP_FLAG                                                                     \
+    SWITCH_FLAG("allow-http", "send secrets over plain http, where others could read them", \
+                allow_http)
+
 static const struct flag login_flags[] = {
-    {"host", "HOST", NULL, "what to call it (default: as it calls itself)", NULL, FLAG_TEXT,
-     AT(host), 0, 0},
+    {"host", "HOST", NULL,
+     "what to call it (default: as the hosts' file calls that URL, or as it calls itself)", NULL,
+     FLAG_TEXT, AT(host), 0, 0},
     SWITCH_FLAG("replace", "take HOST from another URL that has it", replace),
-    SWITCH_FLAG("allow-http", "send credential and token where others could read them", allow_http),
+    ALLOW_HTTP_FLAG,
     FILE_FLAG("ca-file", "certificates to trust instead of the system's", ca_file),
     TIMEOUT_FLAG("30s", "of each request"),
 };
 
 static const struct flag logout_flags[] = {
     SWITCH_FLAG("forget", "remove it here even where the server cannot end it", forget),
+    ALLOW_HTTP_FLAG,
     TIMEOUT_FLAG("30s", "of each request"),
 };
 
 static const struct flag probe_flags[] = {
+    ALLOW_HTTP_FLAG,
     FILE_FLAG("ca-file", "certificates to trust instead of the system's", ca_file),
     TIMEOUT_FLAG("30s", "for all of it"),
 };
@@ -153,7 +161,7 @@ static const struct group_row rows[] = {
      NULL,
      0,
      "tell the hosts that are kept",
-     "Tells the hosts of the file, their URLs, and which have a token; no token.\n"},
+     "Tells the hosts of the hosts' file, their URLs, and which have a token; no token.\n"},
     {"login",
      "URL",
      1,
@@ -166,7 +174,8 @@ static const struct group_row rows[] = {
      "link that T3 Code shows, or `t3 auth pairing create`. Exchanges it for a token with the "
      "scope\n"
      "orchestration:read and no other, tries it, and keeps it in a file of its own that only its\n"
-     "owner may read. The credential is spent by that.\n"},
+     "owner may read. The credential is spent by that. A URL that the hosts' file has is "
+     "renewed.\n"},
     {"logout",
      "HOST",
      1,
@@ -179,7 +188,7 @@ static const struct group_row rows[] = {
      "Not every server lets a session end itself: then it tells what to do on the server's\n"
      "machine, keeps what is here unless --forget, and ends with exit code 1.\n"},
     {"probe",
-     "URL|HOST",
+     "URL|HOST|HOST=URL",
      1,
      1,
      "which server?",
@@ -188,9 +197,9 @@ static const struct group_row rows[] = {
      "show the shapes of what a server tells",
      "Connects, subscribes to the shell until its first snapshot, then to the first thread of it,\n"
      "asks for that thread's projection, and ends. Prints names of fields and types of what came,\n"
-     "never values. Only reads: it writes nothing, there or here. The token is that of HOST, or "
-     "of\n"
-     "ARBE_T3_TOKEN.\n"},
+     "never values. Only reads: it writes nothing, there or here. The token is ARBE_T3_TOKEN, or "
+     "that\n"
+     "of HOST in the hosts' file, or of the host there that has URL.\n"},
 };
 
 int command_t3(int argc, char **argv)
@@ -201,7 +210,9 @@ int command_t3(int argc, char **argv)
         .about =
             "Servers of T3 Code, whose threads arbe board shows: tokens to read them, and what "
             "they tell.\n",
-        .end = "Exit codes: 0 good, 1 it could not be done, 2 wrong usage.\n",
+        .end = "The environment says where the hosts' file is (ARBE_T3_HOSTS_FILE), and the token "
+               "of one host\n"
+               "(ARBE_T3_TOKEN). Exit codes: 0 good, 1 it could not be done, 2 wrong usage.\n",
         .shared = shared_flags,
         .shared_count = ARRAY_COUNT(shared_flags),
         .rows = rows,
@@ -220,6 +231,7 @@ int command_t3(int argc, char **argv)
     if (choice.row == NULL) {
         return code;
     }
+    call.set.hosts_file = t3_hosts_choose(call.set.hosts_file);
     interrupt_begin();
     out_init(&call.out);
     code = choice.row->run.t3(&call);

@@ -4,7 +4,6 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "cli/config_home.h"
-#include "cli/profile.h"
 #include "cli/secret.h"
 #include "cli/t3_url.h"
 
@@ -13,7 +12,13 @@
 #include <unistd.h>
 
 #define TOKEN_VARIABLE "ARBE_T3_TOKEN"
-#define FILE_VARIABLE  "ARBE_T3_HOSTS"
+#define FILE_VARIABLE  "ARBE_T3_HOSTS_FILE"
+
+const struct profile_form t3_hosts_form = {
+    .file = "hosts' file",
+    .section = "host",
+    .has_allow_http = true,
+};
 
 /* What a list is made of. */
 struct source {
@@ -25,28 +30,27 @@ struct source {
 
 _Static_assert(PROFILES_MAX + FLAG_LIST_MAX <= T3_HOSTS_MAX, "a board takes all that can be named");
 
-/* The file that the flag or the environment names; NULL: neither. */
-static const char *named_file(const char *file)
+const char *t3_hosts_choose(const char *flag)
 {
     const char *variable = getenv(FILE_VARIABLE);
 
-    return file != NULL ? file : variable != NULL && variable[0] != '\0' ? variable : NULL;
+    return flag != NULL ? flag : variable != NULL && variable[0] != '\0' ? variable : NULL;
 }
 
-int t3_hosts_locate(const char *flag, char out[static T3_HOSTS_PATH_BYTES], struct errmsg *msg)
+int t3_hosts_locate(const char *file, char out[static T3_HOSTS_PATH_BYTES], struct errmsg *msg)
 {
     char path[T3_HOSTS_PATH_BYTES + 1] = ""; /* one that is cut shows by its length */
-    const char *file = named_file(flag);
 
     if (file != NULL) {
         (void)snprintf(path, sizeof(path), "%s", file);
     } else if (!config_home_path("t3", path, sizeof(path))) {
         return err_set(msg, ERR_INVALID,
-                       "there is no place for T3 hosts: neither HOME nor XDG_CONFIG_HOME is set; "
-                       "--t3-hosts names a file");
+                       "there is no place for a hosts' file: neither HOME nor XDG_CONFIG_HOME is "
+                       "set; --t3-hosts names one");
     }
     if (strlen(path) >= T3_HOSTS_PATH_BYTES) {
-        return err_set(msg, ERR_INVALID, "the path of the T3 hosts is too long: %.100s...", path);
+        return err_set(msg, ERR_INVALID, "the path of the hosts' file is too long: %.100s...",
+                       path);
     }
     memcpy(out, path, strlen(path) + 1);
     return 0;
@@ -72,9 +76,10 @@ int t3_hosts_check_label(struct slice label, struct errmsg *msg)
 /* A file that was asked for must be there. */
 static int read_file(struct source *s, const char *file, struct errmsg *msg)
 {
-    bool named = named_file(file) != NULL;
+    const char *usual = t3_hosts_choose(NULL);
+    bool named = file != NULL;
 
-    s->flag = file;
+    s->flag = named && usual != NULL && strcmp(file, usual) == 0 ? NULL : file;
     int code = t3_hosts_locate(file, s->path, msg);
 
     if (code != 0 && !named) {
@@ -82,11 +87,11 @@ static int read_file(struct source *s, const char *file, struct errmsg *msg)
         return 0; /* without a home there are no hosts in it */
     }
     if (code == 0 && named && access(s->path, F_OK) != 0) {
-        code = err_set(msg, ERR_IO, "cannot open the T3 hosts %.150s: %s", s->path,
+        code = err_set(msg, ERR_IO, "cannot open the hosts' file %.150s: %s", s->path,
                        strerror(errno));
     }
     if (code == 0) {
-        code = profiles_read(s->path, "host", &s->file, msg);
+        code = profiles_read(s->path, &t3_hosts_form, &s->file, msg);
     }
     for (size_t i = 0; code == 0 && i < s->file.count; i++) {
         struct errmsg why = {{0}};
@@ -143,6 +148,7 @@ static int add_host(struct source *s, struct slice label, const char *url,
     }
     int code = take_path(s, of_file->secret_file, &host->token_file, msg);
 
+    host->allow_http = of_file->allow_http;
     return code == 0 ? take_path(s, of_file->ca_file, &host->ca_file, msg) : code;
 }
 
@@ -165,15 +171,18 @@ static int add_named(struct source *s, const char *label, const char *url, struc
         return err_set(msg, ERR_INVALID, "the host \"%.40s\" is named twice", label);
     }
     if (url == NULL && of_file == NULL) {
-        return err_set(msg, ERR_INVALID,
-                       "there is no host \"%.40s\" in %.100s; HOST=URL names one of any URL", label,
-                       s->path[0] == '\0' ? "any file: HOME is not set" : s->path);
+        return err_set(
+            msg, ERR_INVALID,
+            "there is no host \"%.40s\" in the hosts' file%s%.100s; HOST=URL names one of "
+            "any URL",
+            label, s->path[0] == '\0' ? ", for HOME is not set" : " ", s->path);
     }
     if (url != NULL && of_file != NULL && !t3_url_same(url, of_file->url)) {
-        return err_set(msg, ERR_INVALID,
-                       "the host \"%.40s\" has another URL in %.100s, and its token is for that "
-                       "alone; give this one another name",
-                       label, s->path);
+        return err_set(
+            msg, ERR_INVALID,
+            "the host \"%.40s\" has another URL in the hosts' file %.100s, and its token "
+            "is for that alone; give this one another name",
+            label, s->path);
     }
     return add_host(s, slice_of(label), url == NULL ? of_file->url : url, of_file, msg);
 }
@@ -301,10 +310,62 @@ static int make_room(struct source *s, size_t words, struct errmsg *msg)
     return s->hosts.list != NULL ? 0 : err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
 }
 
-/* Hands the list out, or forgets it. */
-static int end(struct source *s, int code, struct t3_hosts *ret_hosts, struct errmsg *msg)
+int t3_hosts_check_way(const char *label, const char *url, bool allowed, struct errmsg *msg)
 {
+    char authority[T3_URL_BYTES];
+
+    if (allowed || !t3_url_is_exposed(url)) {
+        return 0;
+    }
+    t3_url_authority(url, authority, sizeof(authority));
+    return err_set(msg, ERR_INVALID,
+                   "%.30s%s%.50s is not encrypted, and its token could be read on the way: use "
+                   "https, or \"allow-http = true\" in its section of the hosts' file; "
+                   "arbe board and t3 take --allow-http",
+                   label == NULL ? "" : label, label == NULL ? "" : ": ", authority);
+}
+
+/* A token that a list has, for a host to which it may not go. */
+static int check_ways(const struct t3_hosts *hosts, bool allowed, struct errmsg *msg)
+{
+    int code = 0;
+
+    for (size_t i = 0; code == 0 && i < hosts->count; i++) {
+        const struct t3_host *host = &hosts->list[i];
+
+        if (host->token != NULL || host->token_file != NULL) {
+            code = t3_hosts_check_way(host->label, host->url, allowed || host->allow_http, msg);
+        }
+    }
+    return code;
+}
+
+/* Of one server under two names each thread would be shown twice. */
+static int check_urls(const struct t3_hosts *hosts, struct errmsg *msg)
+{
+    for (size_t i = 0; i < hosts->count; i++) {
+        for (size_t j = 0; j < i; j++) {
+            const struct t3_host *a = &hosts->list[j];
+            const struct t3_host *b = &hosts->list[i];
+
+            if (t3_url_same(a->url, b->url)) {
+                return err_set(msg, ERR_INVALID,
+                               "the hosts \"%.40s\" and \"%.40s\" have one URL, and each thread "
+                               "would be shown twice; leave one of them out",
+                               a->label, b->label);
+            }
+        }
+    }
+    return 0;
+}
+
+/* Hands the list out, or forgets it. */
+static int end(struct source *s, int code, bool allow_http, struct t3_hosts *ret_hosts,
+               struct errmsg *msg)
+{
+    code = code == 0 ? check_urls(&s->hosts, msg) : code;
     code = code == 0 ? take_variable(&s->hosts, msg) : code;
+    code = code == 0 ? check_ways(&s->hosts, allow_http, msg) : code;
     profiles_finish(&s->file);
     if (code != 0) {
         t3_hosts_finish(&s->hosts);
@@ -325,7 +386,7 @@ int t3_hosts_load(const struct t3_hosts_flags *flags, struct t3_hosts *ret_hosts
     if (code == 0 && (flags->all_of_file || flags->t3.count == 0)) {
         code = add_rest_of_file(&s, msg);
     }
-    return end(&s, code, ret_hosts, msg);
+    return end(&s, code, flags->allow_http != 0, ret_hosts, msg);
 }
 
 /* A URL that no host of the file has is named by its authority. */
@@ -346,18 +407,18 @@ static int add_url(struct source *s, const char *url, struct errmsg *msg)
     return add_host(s, slice_of(authority), url, NULL, msg);
 }
 
-int t3_hosts_load_one(const char *word, const char *file, struct t3_hosts *ret_hosts,
-                      struct errmsg *msg)
+int t3_hosts_load_one(const char *word, const struct t3_hosts_flags *flags,
+                      struct t3_hosts *ret_hosts, struct errmsg *msg)
 {
     struct source s = {.path = ""};
-    int code = read_file(&s, file, msg);
+    int code = read_file(&s, flags->file, msg);
     bool url = t3_url_is_meant(word) && strcspn(word, "=") > strcspn(word, ":");
 
     code = code == 0 ? make_room(&s, 1, msg) : code;
     if (code == 0) {
         code = url ? add_url(&s, word, msg) : add_word(&s, slice_of(word), msg);
     }
-    return end(&s, code, ret_hosts, msg);
+    return end(&s, code, flags->allow_http != 0, ret_hosts, msg);
 }
 
 static void wipe(char *text)

@@ -1,17 +1,19 @@
 /* Which T3 Code servers to watch, and with which token each: what --t3 names, and the hosts' file,
- * which has the form of profiles (profile.h): a section for each host with url, secret-file and
- * ca-file. It is "t3" among the user's arbe files (config_home.h) unless --t3-hosts or
- * ARBE_T3_HOSTS says where;
- * `arbe t3 login` writes it. Tokens stand in files of their own, mode 0600.
+ * which has the form of profiles (profile.h): a section for each host with url, secret-file,
+ * ca-file and allow-http. It is "t3" among the user's arbe files (config_home.h) unless --t3-hosts
+ * says where, or ARBE_T3_HOSTS_FILE, which the user's own commands heed. `arbe t3 login` writes it.
+ * Tokens stand in files of their own, mode 0600.
  *
  * A token goes only to the URL that it was meant for: HOST=URL takes that of the file's HOST if the
- * URLs agree, else it is refused with a sentence. ARBE_T3_TOKEN is for exactly one host. */
+ * URLs agree, else it is refused with a sentence. ARBE_T3_TOKEN is for exactly one host. None goes
+ * where it can be read on the way (t3_url_is_exposed) unless that is allowed. */
 #ifndef ARBE_CLI_T3_HOSTS_H
 #define ARBE_CLI_T3_HOSTS_H
 
 #include "arbe/t3_reader.h"
 #include "base/buf.h"
 #include "cli/flags.h"
+#include "cli/profile.h"
 #include "t3/watch.h"
 
 #define T3_HOSTS_PATH_BYTES 4096u
@@ -23,7 +25,8 @@ struct t3_host {
     char *token_file; /* NULL: none */
     char *ca_file;    /* NULL: the system's certificates */
     char *token;      /* of ARBE_T3_TOKEN; NULL: the file says it */
-    char *file;       /* that the flag --t3-hosts named; NULL: it was not given */
+    char *file;       /* that --t3-hosts named, for sentences; NULL: it was not given */
+    bool allow_http;  /* the token may go where it can be read on the way */
 };
 
 struct t3_hosts {
@@ -34,24 +37,39 @@ struct t3_hosts {
 /* What the flags --t3 and --t3-hosts say. */
 struct t3_hosts_flags {
     struct flag_list t3; /* HOST=URL each; HOST alone names one of the file */
-    const char *file;    /* NULL: that of ARBE_T3_HOSTS, or else the user's */
+    const char *file;    /* NULL: the user's */
     bool all_of_file;    /* those of the file too that --t3 does not name; always without --t3 */
+    uint64_t allow_http; /* a switch: for each of them, whatever the file says */
 };
 
+/* The form of the hosts' file. */
+extern const struct profile_form t3_hosts_form;
+
+/* What a command of the user's takes for --t3-hosts: that, or ARBE_T3_HOSTS_FILE; NULL: neither.
+ * arbe serve, whose board others see, must not ask this. */
+const char *t3_hosts_choose(const char *flag);
+
 /* Puts them together. A file that is not there has no hosts, unless it was named. No host at
- * all is good: count is 0. ERR_INVALID, ERR_PERM, ERR_IO, ERR_NOMEM, with a sentence that names
- * flag or file, and what would be accepted. */
+ * all is good: count is 0. Two names of one URL are not, nor a token that others could read on
+ * the way. ERR_INVALID, ERR_PERM, ERR_IO, ERR_NOMEM, with a sentence that names flag or file, and
+ * what would be accepted. */
 int t3_hosts_load(const struct t3_hosts_flags *flags, struct t3_hosts *ret_hosts,
                   struct errmsg *msg) MUST_USE;
 
 /* The same for a single one, which `word` names: HOST of the file, HOST=URL, or a URL, which need
- * not be in the file; if one of the file's hosts has it, it is that host. `file` as above. */
-int t3_hosts_load_one(const char *word, const char *file, struct t3_hosts *ret_hosts,
-                      struct errmsg *msg) MUST_USE;
+ * not be in the file; if one of the file's hosts has it, it is that host. No flag of `flags` names
+ * a host. */
+int t3_hosts_load_one(const char *word, const struct t3_hosts_flags *flags,
+                      struct t3_hosts *ret_hosts, struct errmsg *msg) MUST_USE;
 
-/* Writes where the file is; `flag` is what --t3-hosts says, or NULL. ERR_INVALID when there is no
+/* 0, or ERR_INVALID with a sentence that says what to do: a token for a host of that URL could be
+ * read on the way, and nobody allowed it. `label` may be NULL. */
+int t3_hosts_check_way(const char *label, const char *url, bool allowed,
+                       struct errmsg *msg) MUST_USE;
+
+/* Writes where the file is; `file` as in the flags. ERR_INVALID when there is no
  * place, or it is too long. */
-int t3_hosts_locate(const char *flag, char out[static T3_HOSTS_PATH_BYTES],
+int t3_hosts_locate(const char *file, char out[static T3_HOSTS_PATH_BYTES],
                     struct errmsg *msg) MUST_USE;
 
 /* 0 for what can be a label: 1 to 255 bytes of UTF-8 without spaces, '/', '=', '[', ']' and control

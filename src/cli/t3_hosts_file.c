@@ -99,7 +99,7 @@ static int read_text(const char *path, char **ret_text, struct errmsg *msg)
         *ret_text = calloc(1, 1);
         return *ret_text != NULL ? 0 : err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
     }
-    return config_file_read(path, ret_text, msg);
+    return config_file_read(path, t3_hosts_form.file, ret_text, msg);
 }
 
 /* A link to the file stays one. */
@@ -111,7 +111,7 @@ static int write_text(const char *path, const struct buf *text, struct errmsg *m
         return err_set(msg, ERR_INVALID, "%.100s would have more than %u bytes", path,
                        CONFIG_FILE_BYTES_MAX);
     }
-    return private_file_write(realpath(path, real) == NULL ? path : real, "the T3 hosts",
+    return private_file_write(realpath(path, real) == NULL ? path : real, "the hosts' file",
                               buf_slice(text), msg);
 }
 
@@ -132,6 +132,7 @@ static void append_section(struct buf *out, const struct t3_section *section)
     append_value(out, "url", section->url);
     append_value(out, "secret-file", section->secret_file);
     append_value(out, "ca-file", section->ca_file);
+    append_value(out, "allow-http", section->allow_http ? "true" : NULL);
 }
 
 /* Puts `section`, or nothing for NULL, in the place of the one with that label. */

@@ -1,4 +1,4 @@
-/* Changing the file of T3 hosts (t3_hosts.h) and the tokens beside it. What a section does not say
+/* Changing the hosts' file (t3_hosts.h) and the tokens beside it. What a section does not say
  * stays as it is, byte for byte. Files are replaced as private_file.h does it. */
 #ifndef ARBE_CLI_T3_HOSTS_FILE_H
 #define ARBE_CLI_T3_HOSTS_FILE_H
@@ -12,6 +12,7 @@ struct t3_section {
     const char *url;
     const char *secret_file; /* NULL: none */
     const char *ca_file;     /* NULL: none */
+    bool allow_http;
 };
 
 #define T3_TOKEN_DIR "t3-tokens" /* beside the file */

@@ -19,6 +19,7 @@
 #define PRINT_BYTES_MAX (64u * MIB)
 #define CLOSE_MS        2000 /* the connection takes a second at most */
 #define INDENT          2u
+#define NO_TOKEN        "; no token for it is here: arbe t3 login gets one, or ARBE_T3_TOKEN has it"
 
 enum state {
     ASK_NOT,    /* it was not asked for */
@@ -46,6 +47,7 @@ struct probe {
     struct ask projection;
     unsigned version;      /* of orchestration; 0: not told yet */
     uint64_t deadline_ms;  /* of the monotonic clock */
+    bool tokenless;        /* it was asked without a token */
     bool closed;           /* the connection has ended */
     struct errmsg failure; /* why it cannot be done; empty: it can */
     int code;              /* of that */
@@ -85,8 +87,9 @@ static void fail(struct probe *p, enum t3_rpc_code code, const char *sentence)
                   code == T3_RPC_ERROR_DIED; /* the server */
 
     if (p->code == 0) {
-        p->code = err_set(&p->failure, code_of(code), "%s",
-                          quotes ? "the server broke, or could not do it" : sentence);
+        p->code = err_set(&p->failure, code_of(code), "%.200s%s",
+                          quotes ? "the server broke, or could not do it" : sentence,
+                          code == T3_RPC_ERROR_AUTH && p->tokenless ? NO_TOKEN : "");
     }
 }
 
@@ -406,7 +409,8 @@ static int connect_to(struct probe *p, const struct t3_host *host, struct errmsg
 
     if (code == 0) {
         t3_rpc_options_init(&options);
-        options.token = token[0] == '\0' ? NULL : token;
+        p->tokenless = token[0] == '\0';
+        options.token = p->tokenless ? NULL : token;
         options.ca_file = p->call->set.ca_file != NULL ? p->call->set.ca_file : host->ca_file;
         options.connect_timeout_ms = (int)p->call->set.timeout_ms;
         if (t3_rpc_connect(host->url, &options, &p->rpc, &error) != T3_RPC_OK) {
@@ -446,8 +450,10 @@ int t3_probe(struct t3_call *call)
     struct errmsg msg = {{0}};
     int code = make_shapes(&p) ? 0 : err_set(&msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
 
-    code = code == 0 ? t3_hosts_load_one(call->operands[0], call->set.hosts_file, &hosts, &msg)
-                     : code;
+    const struct t3_hosts_flags flags = {.file = call->set.hosts_file,
+                                         .allow_http = call->set.allow_http};
+
+    code = code == 0 ? t3_hosts_load_one(call->operands[0], &flags, &hosts, &msg) : code;
     code = code == 0 ? connect_to(&p, &hosts.list[0], &msg) : code;
     if (code == 0) {
         subscribe(&p, &p.shell, "{}");

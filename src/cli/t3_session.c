@@ -180,12 +180,12 @@ static int refuse_exchange(const struct t3_http_answer *answer, struct errmsg *m
     switch (answer->status) {
     case 400:
         if (strcmp(reason, "scope_not_granted") == 0) {
-            return err_set(msg, ERR_INVALID,
+            return err_set(msg, ERR_PERM,
                            "the pairing credential does not grant " T3_SCOPE
                            ", which is all that arbe asks for; make one that does");
         }
         if (strcmp(reason, "invalid_scope") == 0) {
-            return err_set(msg, ERR_INVALID,
+            return err_set(msg, ERR_MISMATCH,
                            "the server does not know the scope " T3_SCOPE
                            ", so it has no tokens that can only read");
         }
@@ -256,7 +256,7 @@ int t3_session_exchange(const struct t3_site *site, const char *credential, cons
         return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
     }
     append_exchange(&form, credential, client);
-    int code = form.failed ? err_set(msg, ERR_INVALID, "the pairing credential is too long")
+    int code = form.failed ? err_set(msg, ERR_PERM, "the pairing credential is too long")
                            : send_to(site, "POST", TOKEN_PATH,
                                      (struct t3_http_request){.content_type = FORM_TYPE,
                                                               .body = buf_slice(&form)},

@@ -42,7 +42,7 @@ struct t3_grant {
 
 /* Exchanges a pairing credential for a token, which spends it. `client` is how the server's owner
  * will know the session. What may be done with the token is for t3_session_check to say.
- * ERR_INVALID: the server does not give that scope; ERR_PERM: the credential is no good. */
+ * ERR_MISMATCH: the server does not know that scope; ERR_PERM: the credential is no good. */
 int t3_session_exchange(const struct t3_site *site, const char *credential, const char *client,
                         struct t3_grant *ret_grant, struct errmsg *msg) MUST_USE;
 

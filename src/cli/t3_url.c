@@ -135,6 +135,19 @@ bool t3_url_is_meant(const char *word)
     return strstr(word, "://") != NULL;
 }
 
+bool t3_url_pairing_base(const char *link, char *out, size_t size)
+{
+    const char *path = strstr(link, "/pair");
+    const char *token = strstr(link, "token=");
+
+    if (!t3_url_is_meant(link) || path == NULL || token == NULL || token < path ||
+        (size_t)(path - link) >= size) {
+        return false;
+    }
+    (void)snprintf(out, size, "%.*s", (int)(path - link), link);
+    return true;
+}
+
 static bool same_port(const struct parts *a, const struct parts *b)
 {
     struct slice usual = a->secure ? SLICE("443") : SLICE("80");

@@ -163,6 +163,14 @@ describe('the manual', { timeout: 120_000 }, () => {
         }
     });
 
+    test('has a line for each code of a T3 host\'s error, and for no other', () => {
+        const codes = [...readFileSync(join(ROOT, 'include/arbe/t3_rpc.h'), 'utf8').matchAll(/^ +T3_RPC_ERROR_([A-Z]+),/gm)].map((found) => found[1]);
+        const section = page('arbe-board.1').split('.SH ERRORS\n')[1].split('.SH ')[0];
+        assert.deepEqual([...section.matchAll(/^\.TP\n\.B ([A-Z]+)\n[a-z].+$/gm)].map((found) => found[1]), codes);
+        assert.ok(codes.length > 10);
+        assert.match(readFileSync(join(ROOT, 'docs/api.md'), 'utf8'), /with a\s`code` of those in\s`arbe-board\(1\)`/);
+    });
+
     test('tells of every command of t3, with its flags', () => {
         const text = page('arbe-t3.1');
         const told = new Set();
@@ -245,11 +253,15 @@ describe('completions', { timeout: 120_000 }, () => {
             assert.deepEqual(offers('arbe', 'stream', 'copy', '--profile', 'w'), ['work']);
             delete process.env.ARBE_PROFILES;
             writeFileSync(join(top, 't3'), '[mac]\nurl = http://m\n[box]\nurl = http://b\n');
-            process.env.ARBE_T3_HOSTS = join(top, 't3');
+            process.env.ARBE_T3_HOSTS_FILE = join(top, 't3');
             assert.deepEqual(offers('arbe', 't3', 'logout', ''), ['box', 'mac']);
             assert.deepEqual(offers('arbe', 't3', 'probe', 'm'), ['mac']);
             assert.deepEqual(offers('arbe', 't3', 'login', ''), []);
-            delete process.env.ARBE_T3_HOSTS;
+            assert.deepEqual(offers('arbe', 'board', '--t3', ''), ['box', 'mac']);
+            writeFileSync(join(top, 't3-other'), '[other]\nurl = http://o\n');
+            assert.deepEqual(offers('arbe', 't3', 'probe', '--t3-hosts', join(top, 't3-other'), ''), ['other']);
+            assert.deepEqual(offers('arbe', 'board', '--t3-hosts', join(top, 't3-other'), '--t3', 'o'), ['other']);
+            delete process.env.ARBE_T3_HOSTS_FILE;
         });
     }
 

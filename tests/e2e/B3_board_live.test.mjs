@@ -298,7 +298,7 @@ describe('arbe board: hosts', { timeout: 240_000 }, () => {
     });
 
     test('no host is known', async () => {
-        for (const args of [[], ['--json'], ['--once']]) {
+        for (const args of [[], ['--once']]) {
             const { code, stdout, stderr } = await shell.run(args);
             assert.deepEqual({ code, stdout }, { code: 1, stdout: '' });
             assert.match(stderr, /^arbe board: no T3 Code server is known yet; sign in to one with arbe t3 login URL, or /);
@@ -426,7 +426,11 @@ describe('arbe board: lines', { timeout: 240_000 }, () => {
         const json = await shell.run(['--t3-hosts', file, '--json']);
         assert.equal(json.code, 1);
         assert.equal(rowOf(json.stdout).at(-1).error.code, 'AUTH');
-        assert.equal((await shell.run([], { env: { ARBE_T3_HOSTS: file } })).code, 1);
+        assert.equal((await shell.run([], { env: { ARBE_T3_HOSTS_FILE: file } })).code, 1);
+        // A token's file that others may read has one cure, and it is not another token.
+        chmodSync(`${file}-mac`, 0o644);
+        const open = await shell.run(['--t3-hosts', file]);
+        assert.match(open.stderr, /mac: refused: the secret file .* \(mode 644\); run: chmod 600 [^ ]*-mac\n/);
     });
 
     test('--once prints what there is, newest activity first, and ends', async (t) => {
@@ -490,13 +494,25 @@ describe('arbe board: lines', { timeout: 240_000 }, () => {
     });
 
     test('wrong usage is 2', async () => {
-        for (const args of [['word'], ['--nothing'], ['--json', 'word'], ['--snippet-length', '0'], ['--t3', 'mac=ftp://x'], ['--t3', '=']]) {
+        for (const args of [['word'], ['--nothing'], ['--snippet-length', '0'], ['--t3', 'mac=ftp://x'], ['--t3', '=']]) {
             const { code, stdout, stderr } = await shell.run(args);
             assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
             assert.match(stderr, /^arbe board: /);
         }
+        // With --json what keeps it from beginning is an object, as of other commands.
+        for (const [args, code, word] of [
+            [['--json', 'word'], 2, 'client.usage'], [['--json', '--nothing'], 2, 'client.usage'], [['--json', '--t3', 'mac=ftp://x'], 2, 'client.usage'],
+            [['--json', '--t3-hosts', '/nowhere/t3'], 1, 'client.file'], [['--json'], 1, 't3.no_host'],
+        ]) {
+            const ended = await shell.run(args);
+            assert.deepEqual([ended.code, ended.stdout], [code, ''], ended.stderr);
+            const { error } = JSON.parse(ended.stderr);
+            assert.equal(error.code, word);
+            assert.match(error.message, /^[a-z"-].+/);
+        }
+        assert.match((await shell.run(['--t3-hosts', '/nowhere/t3'])).stderr, /^arbe board: cannot open the hosts' file \/nowhere\/t3: /);
         const help = await shell.good(['--help']);
-        for (const word of ['--t3 HOST=URL', '--t3-hosts FILE', '--json', '--once', '--snippet-length N', 'arbe board fold']) {
+        for (const word of ['--t3 HOST=URL', '--t3-hosts FILE', '--allow-http', 'ARBE_T3_HOSTS_FILE', 'ARBE_T3_TOKEN', '--json', '--once', '--snippet-length N', 'arbe board fold']) {
             assert.ok(help.includes(word), word);
         }
         assert.equal(await shell.good(['--json', '--help']), help);

@@ -53,7 +53,7 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         const { shell, dir, file, hosts, token } = user();
         const { code, stdout, stderr } = await shell.run(['login', peer.url, '--host', 'mac'], { input: 'PAIR-1\n' });
         assert.deepEqual({ code, stdout }, { code: 0, stdout: '' }, stderr);
-        assert.match(stderr, /^arbe t3 login: mac: a token that can only read is kept in .*\/t3-tokens\/mac\narbe t3 login: it is good for 30 days\n$/);
+        assert.match(stderr, /^arbe t3 login: mac: a token that can only read is kept in .*\/t3-tokens\/mac\narbe t3 login: it is good for 30 days\narbe t3 login: arbe board shows its threads\n$/);
         assert.equal(hosts(), `[mac]\nurl = ${peer.url}\nsecret-file = t3-tokens/mac\n`);
         assert.deepEqual([mode(file), mode(token('mac')), mode(join(dir, 't3-tokens')), mode(dir)], ['600', '600', '700', '700']);
         assert.deepEqual(names(join(dir, 't3-tokens')), ['mac']);
@@ -73,7 +73,7 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         peer.sessions.answers['GET /.well-known/t3/environment'] = () => ({ status: 200, body: { environmentId: 'e', label: "  Ada's \u0007 Mac/Book! ", serverVersion: '0.1.1' } });
         const answer = JSON.parse(await shell.good(['login', peer.base, '--json'], { input: 'PAIR-1' }));
         assert.deepEqual(answer, {
-            host: 'Ada-s-Mac-Book', url: peer.base, scope: READ, expires_in: 30 * 24 * 3600, server_version: '0.1.1', token_file: token('Ada-s-Mac-Book'),
+            host: 'Ada-s-Mac-Book', url: peer.base, scope: READ, expires_in: 30 * 24 * 3600, server_version: '0.1.1', token_file: token('Ada-s-Mac-Book'), renewed: false,
         });
     });
 
@@ -86,7 +86,85 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         assert.equal(hosts(), '');
         await shell.good(['login', peer.url, '--host', 'a'], { input: `${peer.base}/pair#token=PAIR-1\n` });
         peer.pair('PAIR-2');
-        await shell.good(['login', peer.url, '--host', 'b'], { input: `${peer.base}/pair?token=PAIR-2` });
+        await shell.good(['login', peer.url, '--host', 'a'], { input: `${peer.base}/pair?token=PAIR-2` });
+    });
+
+    test('a pairing link for the URL: says what to give instead, and does not repeat it', async (t) => {
+        const peer = await peerFor(t);
+        const { shell } = user();
+        for (const link of [`${peer.base}/pair#token=PAIR-1`, `${peer.base}/pair?token=PAIR-1`]) {
+            await refused(shell.run(['login', link], { input: 'PAIR-1' }), 2,
+                          new RegExp(`that is a pairing link: give ${peer.base}, and paste the link when asked`), ['PAIR-1']);
+        }
+        await refused(shell.run(['login', 'http://u:sesame@h/pair#token=PAIR-1'], { input: '' }), 2, /neither user nor password/, ['PAIR-1', 'sesame']);
+        assert.deepEqual(asked(peer), []);
+    });
+
+    test('a URL that the hosts\' file has is renewed under its name, and gets no second one', async (t) => {
+        const peer = await peerFor(t);
+        const { shell, hosts, keep, dir } = user();
+        await shell.good(['login', peer.url, '--host', 'mac'], { input: 'PAIR-1' });
+        peer.pair('PAIR-2');
+        const { code, stderr } = await shell.run(['login', peer.base], { input: 'PAIR-2' });
+        assert.equal(code, 0, stderr);
+        assert.match(stderr, /^arbe t3 login: mac: renewed: a token that can only read is kept in /m);
+        assert.equal(hosts(), `[mac]\nurl = ${peer.base}\nsecret-file = t3-tokens/mac\n`);
+        assert.deepEqual(names(join(dir, 't3-tokens')), ['mac']);
+        peer.pair('PAIR-3');
+        for (const more of [[], ['--replace']]) {
+            await refused(shell.run(['login', peer.base, '--host', 'box', ...more], { input: 'PAIR-3' }), 1, /this URL is that of "mac" already.*twice/);
+        }
+        assert.equal(peer.sessions.pairings.size, 1); // it was not spent
+        assert.deepEqual(JSON.parse(await shell.good(['login', peer.base, '--json'], { input: 'PAIR-3' })).renewed, true);
+        // Two of one URL, as somebody may have written them.
+        keep(`[a]\nurl = ${peer.url}\n[b]\nurl = ${peer.base}\n`);
+        peer.pair('PAIR-4');
+        await refused(shell.run(['login', peer.url], { input: 'PAIR-4' }), 2, /"a" and "b" have this URL: --host says which/);
+        await shell.good(['login', peer.url, '--host', 'b'], { input: 'PAIR-4' });
+        await refused(new Shell({ HOME: join(dir, '../..') }, ['board']).run(['--once']), 2, /the hosts "a" and "b" have one URL/);
+    });
+
+    test('says how the board is shown of another hosts\' file', async (t) => {
+        const peer = await peerFor(t);
+        const { shell, home } = user();
+        const file = join(home, 'mine');
+        const { stderr } = await shell.run(['login', peer.url, '--t3-hosts', file], { input: 'PAIR-1' });
+        assert.match(stderr, new RegExp(`: arbe board --t3-hosts ${file} shows its threads\n$`));
+        peer.pair('PAIR-2');
+        const again = await shell.run(['login', peer.url], { input: 'PAIR-2', env: { ARBE_T3_HOSTS_FILE: file } });
+        assert.match(again.stderr, /renewed.*\n.*\n.*: arbe board shows its threads\n$/);
+    });
+
+    // 0.0.0.0 is this machine, and no address of the loopback: to arbe it could be any.
+    test('tokens go over plain http only where that is allowed, by each command', async (t) => {
+        const peer = await peerFor(t, { host: '0.0.0.0' });
+        peer.list(threadShell('t-1'));
+        const { home, shell, hosts, keep } = user();
+        const board = new Shell({ HOME: home }, ['board', '--once']);
+        const open = /not encrypted, and its token could be read on the way: use https, or "allow-http = true" in its section/;
+        const bare = { env: { ARBE_T3_TOKEN: 'tok-secret' } };
+        await refused(shell.run(['probe', peer.url], bare), 2, open, ['tok-secret']);
+        await refused(board.run(['--t3', `mac=${peer.url}`], bare), 2, open, ['tok-secret']);
+        await refused(shell.run(['login', peer.url, '--host', 'mac'], { input: 'PAIR-1' }), 2, /not encrypted.*--allow-http/, ['PAIR-1']);
+        assert.deepEqual([peer.requests.length, peer.upgrades.length], [0, 0]);
+        await shell.good(['login', peer.url, '--host', 'mac', '--allow-http'], { input: 'PAIR-1' });
+        assert.match(hosts(), /\nallow-http = true\n/);
+        await shell.good(['probe', 'mac']);
+        assert.match(await board.good([]), /^mac  idle /);
+        peer.pair('PAIR-2');
+        await shell.good(['login', peer.url], { input: 'PAIR-2' }); // the section says so
+        keep(hosts().replace('allow-http = true\n', ''));
+        const before = peer.requests.length + peer.upgrades.length;
+        for (const [running, code] of [[shell.run(['probe', 'mac']), 2], [shell.run(['probe', peer.url]), 2], [board.run([]), 2], [shell.run(['logout', 'mac']), 1]]) {
+            await refused(running, code, /not encrypted, and its token could be read on the way/);
+        }
+        assert.equal(peer.requests.length + peer.upgrades.length, before);
+        await shell.good(['probe', 'mac', '--allow-http']);
+        await board.good(['--allow-http']);
+        peer.sessions.endsItself = true;
+        await shell.good(['logout', 'mac', '--allow-http']);
+        // Where there is no token there is nothing to read.
+        assert.match((await board.run(['--t3', `mac=${peer.url}`])).stderr, /mac: refused/);
     });
 
     test('asks on a terminal without showing what is typed', async (t) => {
@@ -230,12 +308,12 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         }
     });
 
-    test('a file of hosts that others may write is not touched', async (t) => {
+    test('a hosts\' file that others may write is not touched', async (t) => {
         const peer = await peerFor(t);
         const { shell, hosts, keep, file } = user();
         keep('[box]\nurl = http://h\n');
         chmodSync(file, 0o666);
-        await refused(shell.run(['login', peer.url], { input: 'PAIR-1' }), 1, /chmod go-w/);
+        await refused(shell.run(['login', peer.url], { input: 'PAIR-1' }), 1, /the hosts' file .* may be written by others .*chmod go-w/);
         assert.equal(hosts(), '[box]\nurl = http://h\n');
         assert.deepEqual(asked(peer), []);
     });
@@ -314,7 +392,7 @@ describe('arbe t3 logout and list', { timeout: 120_000 }, () => {
         assert.ok(peer.sessions.tokens.get(kept).revoked);
         assert.equal(hosts(), '');
         assert.deepEqual(names(join(dir, 't3-tokens')), []);
-        await refused(shell.run(['logout', 'mac']), 2, /there is no host "mac" in/);
+        await refused(shell.run(['logout', 'mac']), 2, /there is no host "mac" in the hosts' file/);
     });
 
     test('a server that knows no way: tells what to do, and keeps what is here', async (t) => {
@@ -376,14 +454,16 @@ describe('arbe t3 logout and list', { timeout: 120_000 }, () => {
         const { peer, shell, keep, hosts, kept } = await signedIn(t);
         keep(`${hosts()}\n[box]\nurl = https://box/?token=sesame\n[gone]\nurl = http://gone\nsecret-file = nowhere\n`);
         const text = await shell.good(['list']);
-        assert.equal(text, `mac  ${peer.url}  with a token\nbox  https://box/  without a token\ngone  http://gone  its token cannot be read\n`);
+        const wide = peer.url.length;
+        assert.equal(text, `mac   ${peer.url}  with a token\nbox   ${'https://box/'.padEnd(wide)}  without a token\n` +
+            `gone  ${'http://gone'.padEnd(wide)}  its token cannot be read\n`);
         const rows = (await shell.good(['list', '--json'])).trim().split('\n').map((line) => JSON.parse(line));
         assert.deepEqual(rows, [
             { host: 'mac', url: peer.url, token: true }, { host: 'box', url: 'https://box/', token: false }, { host: 'gone', url: 'http://gone', token: false },
         ]);
         assert.ok(!text.includes(kept));
         const nobody = user();
-        assert.match((await nobody.shell.run(['list'])).stderr, /there is no host in .*\/t3; arbe t3 login adds one/);
+        assert.match((await nobody.shell.run(['list'])).stderr, /there is no host in the hosts' file .*\/t3; arbe t3 login URL adds one/);
         assert.equal((await nobody.shell.run(['list', '--t3-hosts', '/nowhere/t3'])).code, 0);
     });
 });
@@ -513,8 +593,8 @@ describe('arbe t3 probe', { timeout: 120_000 }, () => {
         t.after(() => peer.stop());
         const { shell } = user();
         const probe = (token, ...args) => shell.run(['probe', peer.url, ...args], { env: token === null ? {} : { ARBE_T3_TOKEN: token } });
-        await refused(probe(null), 1, /401/);
-        await refused(probe('tok-wrong'), 1, /401/, ['tok-wrong']);
+        await refused(probe(null), 1, /401.*; no token for it is here: arbe t3 login gets one, or ARBE_T3_TOKEN has it\n$/);
+        assert.ok(!(await refused(probe('tok-wrong'), 1, /401/, ['tok-wrong'])).includes('is here'));
         peer.grant('tok-other', ['terminal:operate']);
         await refused(probe('tok-other'), 1, /subscribeShell failed: the token may not read/, ['tok-other']);
         peer.answers[SHELL] = () => {};
@@ -527,7 +607,8 @@ describe('arbe t3 probe', { timeout: 120_000 }, () => {
         await refused(probe('tok-1'), 1, /arbe t3 probe: ./);
         await refused(shell.run(['probe', 'nobody']), 2, /there is no host "nobody"/);
         await refused(shell.run(['probe', 'http://u:sesame@h']), 2, /neither user nor password/, ['sesame']);
-        await refused(shell.run(['probe']), 2, /which server\?/);
+        await refused(shell.run(['probe']), 2, /which server\? usage: /);
+        await refused(shell.run(['probe', 'x=ftp://h']), 2, /URL begins with/);
     });
 
     test('takes the token of a host by its name or URL, and of no other host', async (t) => {
@@ -536,6 +617,7 @@ describe('arbe t3 probe', { timeout: 120_000 }, () => {
         await shell.good(['login', peer.url, '--host', 'mac'], { input: 'PAIR-1' });
         await shell.good(['probe', 'mac']);
         await shell.good(['probe', peer.base]);
+        await shell.good(['probe', `mac=${peer.base}`]);
         assert.equal(new Set(peer.upgrades.map(({ headers }) => headers.authorization)).size, 1);
         const other = await startPeer({ token: 'tok-other' });
         t.after(() => other.stop());

@@ -1,14 +1,16 @@
 // Tier B5: the board in the server. What T3 hosts tell is what the API shows, in pages and live; readers who come again
 // are told what changed, and hosts that break or hang hold up nobody.
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { chmodSync, chownSync, copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { BoardReader, boardServer, hostsFile, wholeBoard } from './lib/board.mjs';
 import { request } from './lib/http.mjs';
 import { liveReaders, parseMetrics } from './lib/prometheus.mjs';
 import { assertRefused, bearer, nobody } from './lib/serve.mjs';
-import { run } from './lib/server.mjs';
+import { BIN, run } from './lib/server.mjs';
 import { startPeer, threadRemoved, threadShell, threadUpdated } from './lib/t3_peer.mjs';
 import { eventually, randomFrom, rounds, withDeadline } from './lib/wait.mjs';
 
@@ -506,7 +508,8 @@ describe('the operator', { timeout: 300_000 }, () => {
     test('hosts may stand in the environment; the settings in force show them', async (t) => {
         const peer = await peerFor(t, {});
         peer.list(threadShell('t-1'));
-        const server = await boardServer(t, {}, [], { env: { HOME: '/nonexistent', ARBE_T3: `mac=${peer.base} box=${peer.base}` } });
+        const other = await peerFor(t, {});
+        const server = await boardServer(t, {}, [], { env: { HOME: '/nonexistent', ARBE_T3: `mac=${peer.base} box=${other.base}` } });
         (await isLive(server.owner)).close();
         (await isLive(server.owner, 'box')).close();
         const { stdout } = await run(['serve', '--print-config'], { env: { ARBE_T3: 'mac=http://127.0.0.1:1 box=http://127.0.0.1:2' } });
@@ -525,6 +528,66 @@ describe('the operator', { timeout: 300_000 }, () => {
         await eventually('a line of the log', () => /SIGHUP: reloaded, but t3 takes a restart to change/.test(server.log));
         assert.deepEqual([...reader.hosts.keys()], ['mac']);
         reader.close();
+    });
+
+    test('the user\'s own hosts\' file is not that of the server, whatever the environment says', async (t) => {
+        const peer = await peerFor(t);
+        const { file } = hostsFile(t, { mac: { url: peer.base, token: TOKEN } });
+        const server = await boardServer(t, {}, [], { env: { HOME: '/nonexistent', ARBE_T3_HOSTS_FILE: file } });
+        const { hosts, rows } = await server.owner.get('/api/board');
+        assert.deepEqual([hosts, rows], [[], []]);
+        assert.deepEqual(peer.upgrades, []);
+    });
+
+    // 0.0.0.0 is this machine, and no address of the loopback: to arbe it could be any.
+    test('a token goes over plain http only where the hosts\' file allows it', async (t) => {
+        const peer = await peerFor(t, { token: TOKEN, host: '0.0.0.0' });
+        const { file } = hostsFile(t, { mac: { url: peer.base, token: TOKEN } });
+        const serve = (flags, env = {}) => run(['serve', '--listen', '127.0.0.1:0', '--data', `${file}.data`, ...flags], { env: { HOME: '/nonexistent', ...env } });
+        for (const end of [await serve(['--t3-hosts', file]), await serve(['--t3', `mac=${peer.base}`], { ARBE_T3_TOKEN: TOKEN })]) {
+            assert.equal(end.code, 2, end.stderr);
+            assert.match(end.stderr, /mac: 0\.0\.0\.0:\d+ is not encrypted, and its token could be read on the way: use https, or "allow-http = true" in its section of the hosts' file/);
+            assert.ok(!end.stderr.includes(TOKEN));
+        }
+        assert.deepEqual(peer.upgrades, []);
+        writeFileSync(file, `${readFileSync(file, 'utf8')}allow-http = true\n`);
+        const server = await boardServer(t, {}, ['--t3-hosts', file]);
+        (await isLive(server.owner)).close();
+    });
+
+    // As root the commands run as another user, as those of the manual do; else as whoever runs the tests.
+    test('the service: the commands of the manual and the sample settings go together', async (t) => {
+        const peer = await peerFor(t, { token: null, pairing: 'PAIR-1' });
+        const dir = mkdtempSync('/tmp/arbe-e2e-'); // TMPDIR may be closed to others
+        t.after(() => rmSync(dir, { recursive: true }));
+        const id = process.getuid() === 0 ? { uid: 65534, gid: 65534 } : {};
+        const bin = join(dir, 'arbe');
+        copyFileSync(BIN, bin);
+        chmodSync(bin, 0o755);
+        chownSync(dir, id.uid ?? process.getuid(), id.gid ?? process.getgid());
+        const file = (name) => readFileSync(join(import.meta.dirname, '../..', name), 'utf8');
+        const here = (text) => text.replaceAll('/var/lib/arbe', dir).replaceAll('https://mac.example', peer.base);
+        const [, login] = /^sudo -u arbe arbe (t3 login .*)$/m.exec(file('docs/operations.md'));
+        const [, setting] = /^echo '(.*)' \| sudo tee -a \/etc\/arbe\/serve\.conf$/m.exec(file('docs/operations.md'));
+        assert.ok(file('tools/install/serve.conf').includes(`# ${setting}\n`));
+        assert.match(file('tools/install/arbe.service'), /^User=arbe$[^]*^StateDirectory=arbe$/m);
+        const start = (args, input = '') => {
+            const child = spawn(bin, args, { ...id, env: { PATH: process.env.PATH, HOME: '/nonexistent' } });
+            const ended = new Promise((done) => child.on('close', done));
+            const state = { child, ended, said: '' };
+            child.stdout.resume();
+            child.stderr.setEncoding('utf8').on('data', (text) => { state.said += text; });
+            child.stdin.end(input);
+            return state;
+        };
+        const signedIn = start(here(login).split(' '), 'PAIR-1');
+        assert.equal(await signedIn.ended, 0, signedIn.said);
+        writeFileSync(join(dir, 'conf'), `${here(setting)}\n`);
+        const server = start(['serve', '--config', join(dir, 'conf'), '--data', join(dir, 'serve'), '--listen', '127.0.0.1:0']);
+        t.after(() => server.child.kill('SIGKILL'));
+        await eventually('a live host', () => /T3 host "mac" is live/.test(server.said));
+        server.child.kill('SIGTERM');
+        assert.equal(await server.ended, 0, server.said);
     });
 
     test('a token in the environment is that of the one host', async (t) => {

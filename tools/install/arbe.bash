@@ -27,7 +27,7 @@ _arbe_sections() {
 }
 
 _arbe() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i hint
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} hosts=$ARBE_T3_HOSTS_FILE i hint
     local -a command=("${COMP_WORDS[0]}")
 
     COMPREPLY=()
@@ -36,11 +36,16 @@ _arbe() {
         [[ $i -lt 3 || -n $(_arbe_words "${command[@]}") ]] || break # only a few have names of two words
         command+=("${COMP_WORDS[i]}")
     done
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        [[ ${COMP_WORDS[i]} != --t3-hosts ]] || hosts=${COMP_WORDS[i + 1]}
+    done
     if [[ $before == --* ]]; then
         hint=$(_arbe_help "${command[@]}" | _arbe_hint "$before")
         [[ $before != --profile && $before != --to-profile ]] || hint=PROFILE
+        [[ ${command[1]} != board || $before != --t3 ]] || hint=HOST
         case $hint in
         PROFILE) mapfile -t COMPREPLY < <(compgen -W "$(_arbe_sections "$ARBE_PROFILES" profiles)" -- "$word") ;;
+        HOST) mapfile -t COMPREPLY < <(compgen -W "$(_arbe_sections "$hosts" t3)" -- "$word") ;;
         FILE) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
         DIR) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
         *"|"*) mapfile -t COMPREPLY < <(compgen -W "${hint//|/ }" -- "$word") ;;
@@ -50,7 +55,7 @@ _arbe() {
     if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_arbe_help "${command[@]}" | _arbe_flags)" -- "$word")
     elif [[ ${command[*]:1} == "t3 logout" || ${command[*]:1} == "t3 probe" ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$(_arbe_sections "$ARBE_T3_HOSTS" t3)" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "$(_arbe_sections "$hosts" t3)" -- "$word")
     else
         mapfile -t COMPREPLY < <(compgen -W "$(_arbe_words "${command[@]}")" -- "$word")
         [[ ${command[1]} != streams || ${#command[@]} -lt 3 ]] || mapfile -t COMPREPLY < <(compgen -d -- "$word")

@@ -96,7 +96,7 @@ export class BoardReader extends Sse {
     }
 }
 
-// A file of hosts, with a token file for each that has one: { file, setToken(host, token) }. `hosts`: { mac: { url, token? } }.
+// A hosts' file, with a token file for each that has one: { file, setToken(host, token) }. `hosts`: { mac: { url, token? } }.
 export function hostsFile(t, hosts) {
     const dir = mkdtempSync(join(tmpdir(), 'arbe-e2e-'));
     t.after(() => rmSync(dir, { recursive: true }));

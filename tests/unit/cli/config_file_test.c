@@ -78,7 +78,7 @@ static int read_back(const char *bytes, size_t len, char **ret_text, struct errm
     assert_true(fd >= 0);
     assert_int_equal(write(fd, bytes, len), len);
     assert_int_equal(close(fd), 0);
-    int code = config_file_read(path, ret_text, msg);
+    int code = config_file_read(path, "configuration file", ret_text, msg);
 
     assert_int_equal(unlink(path), 0);
     return code;
@@ -105,9 +105,9 @@ static void reads_files(void **state)
     assert_non_null(strstr(msg.text, "at most 65536 bytes"));
     assert_int_equal(read_back("a\0b", 3, &text, &msg), ERR_INVALID);
     assert_non_null(strstr(msg.text, "zero byte"));
-    assert_int_equal(config_file_read("/tmp", &text, &msg), ERR_INVALID);
+    assert_int_equal(config_file_read("/tmp", "thing", &text, &msg), ERR_INVALID);
     assert_non_null(strstr(msg.text, "/tmp is not a file"));
-    assert_int_equal(config_file_read("/nowhere/conf", &text, &msg), ERR_IO);
+    assert_int_equal(config_file_read("/nowhere/conf", "thing", &text, &msg), ERR_IO);
     assert_non_null(strstr(msg.text, "/nowhere/conf"));
 }
 

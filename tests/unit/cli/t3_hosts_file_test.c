@@ -1,4 +1,4 @@
-/* Changing the file of hosts: what is changed, and that nothing else is. */
+/* Changing the hosts' file: what is changed, and that nothing else is. */
 #include "cli/t3_hosts_file.c"
 
 #include "unit/base/unit.h"
@@ -45,7 +45,7 @@ static void assert_file(const char *wanted)
     assert_string_equal(text, wanted);
 }
 
-static const struct t3_section mac = {"mac", "http://m", "t3-tokens/mac", NULL};
+static const struct t3_section mac = {"mac", "http://m", "t3-tokens/mac", NULL, false};
 
 /* A section comes to the end, behind a blank line, or in the place of the one with that name. */
 static void puts_sections(void **state)

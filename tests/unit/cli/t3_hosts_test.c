@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* A home with a file of hosts and a token in it. */
+/* A home with a hosts' file and a token in it. */
 struct rig {
     char home[64];
     char file[160];
@@ -82,6 +82,13 @@ static int load(struct rig *rig, const char *a, const char *b, bool all)
     return code;
 }
 
+static int load_one(struct rig *rig, const char *word)
+{
+    const struct t3_hosts_flags flags = {.file = NULL};
+
+    return t3_hosts_load_one(word, &flags, &rig->hosts, &rig->msg);
+}
+
 static const char *token_of(struct rig *rig, size_t i)
 {
     static char token[T3_READER_TOKEN_BYTES];
@@ -90,9 +97,9 @@ static const char *token_of(struct rig *rig, size_t i)
     return token;
 }
 
-#define TWO_HOSTS                                               \
-    "# mine\n[mac]\nurl = http://mac.local:3773\n"              \
-    "secret-file = mac.token\nca-file = ~/ca.pem\n\n[my-box]\n" \
+#define TWO_HOSTS                                                                   \
+    "# mine\n[mac]\nurl = http://mac.local:3773\nallow-http = true\n"               \
+    "secret-file = mac.token\nca-file = ~/ca.pem\n\n[my-box]\nallow-http = false\n" \
     "url = ws://127.0.0.1:1/ws\n"
 
 /* No file, no flag, no home: no hosts, and nothing wrong. */
@@ -172,24 +179,24 @@ static void finds_one(void **state)
     struct t3_hosts *h = &rig->hosts;
 
     put(rig->file, TWO_HOSTS, 0644);
-    assert_int_equal(t3_hosts_load_one("mac", NULL, h, &rig->msg), 0);
+    assert_int_equal(load_one(rig, "mac"), 0);
     assert_string_equal(token_of(rig, 0), "tok-mac");
     t3_hosts_finish(h);
-    assert_int_equal(t3_hosts_load_one("ws://mac.local:3773", NULL, h, &rig->msg), 0);
+    assert_int_equal(load_one(rig, "ws://mac.local:3773"), 0);
     assert_string_equal(h->list[0].label, "mac");
     assert_string_equal(token_of(rig, 0), "tok-mac");
     t3_hosts_finish(h);
-    assert_int_equal(t3_hosts_load_one("http://mac.local:3774/?a=b", NULL, h, &rig->msg), 0);
+    assert_int_equal(load_one(rig, "http://mac.local:3774/?a=b"), 0);
     assert_string_equal(h->list[0].label, "mac.local:3774");
     assert_string_equal(token_of(rig, 0), "");
     t3_hosts_finish(h);
-    assert_int_equal(t3_hosts_load_one("x=http://h", NULL, h, &rig->msg), 0);
+    assert_int_equal(load_one(rig, "x=http://h"), 0);
     assert_string_equal(h->list[0].label, "x");
     assert_int_equal(h->count, 1);
     t3_hosts_finish(h);
-    assert_int_equal(t3_hosts_load_one("nobody", NULL, h, &rig->msg), ERR_INVALID);
-    assert_non_null(strstr(rig->msg.text, "there is no host \"nobody\" in /tmp/"));
-    assert_int_equal(t3_hosts_load_one("http://a:b@h", NULL, h, &rig->msg), ERR_INVALID);
+    assert_int_equal(load_one(rig, "nobody"), ERR_INVALID);
+    assert_non_null(strstr(rig->msg.text, "there is no host \"nobody\" in the hosts' file /tmp/"));
+    assert_int_equal(load_one(rig, "http://a:b@h"), ERR_INVALID);
 }
 
 /* What --t3 does not take, with the flag's name. */
@@ -263,7 +270,9 @@ static void refuses_lines(void **state)
         {"[a]\nurl = http://h\n[a]\n", "t3:3: there are two hosts \"a\""},
         {"[a]\nurl = http://h\nurl = http://i\n", "t3:3: url stands in this host already"},
         {"[a]\nurl =\n", "t3:2: url needs a value"},
-        {"[a]\ntoken = x\n", "t3:2: \"token\" is not known; a host has url,"},
+        {"[a]\ntoken = x\n",
+         "t3:2: \"token\" is not known; a host has url, secret-file, ca-file and allow-http"},
+        {"[a]\nallow-http = yes\n", "t3:2: allow-http is true or false"},
         {"[a]\nsecret = x\n", "t3:2: a secret has no place here"},
         {"[a]\nurl\n", "t3:2: a line is"},
         {"[a/b]\nurl = http://h\n", "[a/b]: \"a/b\" is no name for a host"},
@@ -287,7 +296,7 @@ static void caps_the_file(void **state)
     size_t len = 0;
 
     for (int i = 0; i < 257; i++) {
-        len += (size_t)snprintf(text + len, sizeof(text) - len, "[h%d]\nurl = http://h\n", i);
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "[h%d]\nurl = http://h%d\n", i, i);
         if (i >= 255) {
             put(rig->file, text, 0600);
             assert_int_equal(load(rig, NULL, NULL, false), i == 255 ? 0 : ERR_INVALID);
@@ -320,16 +329,67 @@ static void wants_a_named_file(void **state)
     flags.file = rig->file;
     assert_int_equal(t3_hosts_load(&flags, &rig->hosts, &rig->msg), 0);
     assert_int_equal(rig->hosts.count, 2);
+}
+
+/* The variable is for those who ask for it; what only loads hosts, as arbe serve does, does not
+ * heed it. The flag is stronger. */
+static void heeds_the_variable_when_asked(void **state)
+{
+    struct rig *rig = *state;
+
+    put(rig->file, TWO_HOSTS, 0600);
+    assert_null(t3_hosts_choose(NULL));
+    assert_string_equal(t3_hosts_choose("/x"), "/x");
     assert_int_equal(setenv(FILE_VARIABLE, "/nowhere/other", 1), 0);
-    assert_int_equal(load(rig, NULL, NULL, false), ERR_IO);
-    assert_non_null(strstr(rig->msg.text, "/nowhere/other"));
-    assert_int_equal(setenv(FILE_VARIABLE, rig->file, 1), 0);
-    assert_int_equal(unsetenv("HOME"), 0);
-    assert_int_equal(load(rig, NULL, NULL, false), ERR_INVALID); /* "~/ca.pem" has no HOME */
-    flags.file = "/nowhere/t3";                                  /* the flag is stronger */
+    assert_string_equal(t3_hosts_choose(NULL), "/nowhere/other");
+    assert_string_equal(t3_hosts_choose("/x"), "/x");
+    assert_int_equal(load(rig, NULL, NULL, false), 0);
+    assert_int_equal(setenv(FILE_VARIABLE, "", 1), 0);
+    assert_null(t3_hosts_choose(NULL));
+}
+
+/* No token goes where it can be read on the way, unless section or flag allow it. */
+static void keeps_tokens_off_open_ways(void **state)
+{
+    struct rig *rig = *state;
+    struct t3_hosts_flags flags = {.allow_http = 0};
+
+    put(rig->file,
+        "[mac]\nurl = http://mac.local:3773\nsecret-file = mac.token\n[bare]\nurl = ws://h\n",
+        0600);
+    assert_int_equal(load(rig, NULL, NULL, false), ERR_INVALID);
+    assert_string_equal(
+        rig->msg.text,
+        "mac: mac.local:3773 is not encrypted, and its token could be read on the "
+        "way: use https, or \"allow-http = true\" in its section of the hosts' file; "
+        "arbe board and t3 take --allow-http");
+    assert_int_equal(load(rig, "bare", NULL, false), 0); /* it has no token */
+    assert_int_equal(load_one(rig, "mac"), ERR_INVALID);
+    assert_int_equal(setenv(TOKEN_VARIABLE, "tok-env", 1), 0);
     t3_hosts_finish(&rig->hosts);
-    assert_int_equal(t3_hosts_load(&flags, &rig->hosts, &rig->msg), ERR_IO);
-    assert_non_null(strstr(rig->msg.text, "/nowhere/t3"));
+    assert_int_equal(load(rig, "bare", NULL, false), ERR_INVALID);
+    assert_null(strstr(rig->msg.text, "tok-env"));
+    assert_int_equal(load(rig, "new=http://10.0.0.1", NULL, false), ERR_INVALID);
+    assert_int_equal(load(rig, "new=http://127.0.0.2", NULL, false), 0);
+    assert_int_equal(load(rig, "new=wss://10.0.0.1", NULL, false), 0);
+    assert_int_equal(unsetenv(TOKEN_VARIABLE), 0);
+    t3_hosts_finish(&rig->hosts);
+    flags.allow_http = 1;
+    assert_int_equal(t3_hosts_load(&flags, &rig->hosts, &rig->msg), 0);
+    assert_int_equal(rig->hosts.count, 2);
+}
+
+/* Two names of one server would show each thread twice. */
+static void refuses_one_url_twice(void **state)
+{
+    struct rig *rig = *state;
+
+    assert_int_equal(load(rig, "a=http://h", "b=ws://H:80/ws", false), ERR_INVALID);
+    assert_non_null(strstr(rig->msg.text, "\"a\" and \"b\" have one URL"));
+    put(rig->file, "[a]\nurl = http://h\n[b]\nurl = http://h/\n", 0600);
+    assert_int_equal(load(rig, NULL, NULL, false), ERR_INVALID);
+    assert_int_equal(load(rig, "b", NULL, false), 0);
+    assert_int_equal(load(rig, "b", NULL, true), ERR_INVALID);
 }
 
 /* A token that others may read is none; one that is gone or empty is told by its file. */
@@ -391,7 +451,7 @@ static void takes_the_variable_for_one(void **state)
     assert_int_equal(setenv(TOKEN_VARIABLE, "tok-env", 1), 0);
     assert_int_equal(load(rig, "mac", NULL, false), 0);
     assert_string_equal(token_of(rig, 0), "tok-env");
-    assert_int_equal(load(rig, "new=http://n", NULL, false), 0);
+    assert_int_equal(load(rig, "new=https://n", NULL, false), 0);
     assert_string_equal(token_of(rig, 0), "tok-env");
     assert_int_equal(load(rig, NULL, NULL, false), ERR_INVALID);
     assert_non_null(strstr(rig->msg.text, "ARBE_T3_TOKEN is for one host, and there are 2"));
@@ -400,7 +460,7 @@ static void takes_the_variable_for_one(void **state)
     assert_int_equal(load(rig, NULL, NULL, false), 0);
     assert_int_equal(rig->hosts.count, 0);
     assert_int_equal(setenv(TOKEN_VARIABLE, "tok env", 1), 0);
-    assert_int_equal(load(rig, "new=http://n", NULL, false), ERR_INVALID);
+    assert_int_equal(load(rig, "new=https://n", NULL, false), ERR_INVALID);
     assert_null(strstr(rig->msg.text, "tok env"));
 }
 
@@ -455,6 +515,9 @@ int main(void)
         RIG_TEST(fills_a_watch),
         RIG_TEST(takes_long_tokens),
         RIG_TEST(takes_the_variable_for_one),
+        RIG_TEST(heeds_the_variable_when_asked),
+        RIG_TEST(keeps_tokens_off_open_ways),
+        RIG_TEST(refuses_one_url_twice),
     };
 
     return UNIT_RUN(tests);

@@ -1,0 +1,25 @@
+/* What is kept here of a T3 host: its section of the hosts' file, its token, its CA. */
+#ifndef ARBE_CLI_T3_KEPT_H
+#define ARBE_CLI_T3_KEPT_H
+
+#include "cli/t3_call.h"
+
+/* A host of the file, or one that is to be. */
+struct t3_kept {
+    char path[T3_HOSTS_PATH_BYTES];  /* of the file */
+    struct profiles file;            /* finished by whoever opened it */
+    const struct profile *section;   /* NULL: it has none */
+    char token[T3_HOSTS_PATH_BYTES]; /* where its token is; empty: nowhere */
+    char ca[T3_HOSTS_PATH_BYTES];    /* empty: the system's */
+};
+
+/* Reads the file; no host is looked at yet. As profiles_read. */
+int t3_kept_open(const struct t3_call *call, struct t3_kept *kept, struct errmsg *msg) MUST_USE;
+
+/* Finds the section of a label, and where its files are. As profile_file_path. */
+int t3_kept_find(struct t3_kept *kept, const char *label, struct errmsg *msg) MUST_USE;
+
+/* A URL without its query, which may be another secret. Borrowed from it. */
+struct slice t3_kept_shown_url(const char *url);
+
+#endif
