@@ -47,12 +47,15 @@ export async function wrk(server, url, { connections, seconds, script, args = []
     };
 }
 
+// What libarbe.a wants of others: LIBLIBS of the Makefile.
+const LIBRARY_LIBS = ['-lcurl', '-lutf8proc', '-lwebsockets', '-lssl', '-lcrypto'];
+
 // Folds shell snapshots and events with the library beside the program; returns what board.c printed.
 export async function boardFold(options, threads, snapshots) {
     const program = path.join(options.work, 'board');
     const library = path.join(path.dirname(options.arbe), 'libarbe.a');
     execFileSync(process.env.CC ?? 'cc', [...CFLAGS, `-I${path.join(ROOT_DIR, 'include')}`, '-o', program,
-        path.join(BENCH_DIR, 'board.c'), path.join(BENCH_DIR, 'hist.c'), library, '-lutf8proc', '-lcurl'],
+        path.join(BENCH_DIR, 'board.c'), path.join(BENCH_DIR, 'hist.c'), library, ...LIBRARY_LIBS],
     { stdio: ['ignore', 'inherit', 'inherit'] });
     const { code, out, err } = await run(program, [threads, snapshots]);
     if (code !== 0) {
