@@ -489,11 +489,12 @@ bool json_number_double(struct slice value, double *ret_number)
 
 unsigned json_depth(struct slice value)
 {
-    const char *end = value.ptr + value.len;
+    const char *at = value.ptr;
+    const char *end = value.len > 0 ? at + value.len : at; /* nothing may be NULL */
     unsigned depth = 0;
     unsigned deepest = 0;
 
-    for (const char *at = value.ptr; at < end;) {
+    while (at < end) {
         char c = *at++;
 
         if (c == '"') {
