@@ -21,13 +21,17 @@
 
 #define AGAIN_MS       1000      /* a listing that found no memory is made again */
 #define TOLD_MS        10000u    /* lines of the log on one host come no closer */
+#define LATE_MS        60000u    /* a host that has told nothing for so long is late */
 #define HOST_BYTES_MAX (4 * KIB) /* of a host's JSON */
 
 /* What the log was told of a host. */
 struct told {
     enum t3_reader_state state; /* CONNECTING: nothing yet */
     enum t3_rpc_code code;
-    uint64_t next_ms; /* no line before */
+    bool full;         /* that it is */
+    bool late;         /* that it is, on this connection */
+    uint64_t since_ms; /* from when on it has been catching up; 0: it is not */
+    uint64_t next_ms;  /* no line before */
 };
 
 /* A host of the watch, by its index there. */
@@ -190,7 +194,7 @@ static void catch_up(struct board_keeper *k)
 
 /* ---------------------------------------------------------------------------------- who is told */
 
-/* Whether the log has something to say of a host, and has not said it. */
+/* Whether the log has something to say of the state of a host, and has not said it. */
 static bool is_news(const struct told *told, const struct t3_watch_host *host)
 {
     switch (host->state) {
@@ -206,12 +210,38 @@ static bool is_news(const struct told *told, const struct t3_watch_host *host)
     return false;
 }
 
-static void tell(const struct board_keeper *k, const struct t3_watch_host *host)
+/* Notes what needs no words. */
+static void follow(struct told *told, const struct t3_watch_host *host, uint64_t now)
+{
+    told->full = told->full && host->full;
+    if (host->state != T3_READER_CATCHING_UP) {
+        told->since_ms = 0;
+        told->late = false;
+    } else if (told->since_ms == 0) {
+        told->since_ms = now;
+    }
+}
+
+/* When there is something to tell of a host; UINT64_MAX: nothing. */
+static uint64_t due_ms(const struct told *told, const struct t3_watch_host *host)
+{
+    if (is_news(told, host) || (host->full && !told->full)) {
+        return told->next_ms;
+    }
+    if (told->since_ms > 0 && !told->late) {
+        uint64_t late_ms = told->since_ms + LATE_MS;
+
+        return late_ms > told->next_ms ? late_ms : told->next_ms;
+    }
+    return UINT64_MAX;
+}
+
+static void tell_state(const struct logger *logger, const struct t3_watch_host *host)
 {
     if (host->state == T3_READER_LIVE) {
-        logger_line(k->config.logger, LOGGER_INFO, "T3 host \"%s\" is live", host->label);
+        logger_line(logger, LOGGER_INFO, "T3 host \"%s\" is live", host->label);
     } else {
-        logger_line(k->config.logger, LOGGER_WARN, "T3 host \"%s\" %s: %s", host->label,
+        logger_line(logger, LOGGER_WARN, "T3 host \"%s\" %s: %s", host->label,
                     host->state == T3_READER_LOST
                         ? "is lost, and tried again"
                         : "refused, and is not tried again before SIGHUP or a restart",
@@ -219,28 +249,53 @@ static void tell(const struct board_keeper *k, const struct t3_watch_host *host)
     }
 }
 
+static void tell(const struct board_keeper *k, const struct t3_watch_host *host, struct told *told,
+                 uint64_t now)
+{
+    const struct logger *logger = k->config.logger;
+
+    if (is_news(told, host)) {
+        tell_state(logger, host);
+        told->state = host->state;
+        told->code = host->error.code;
+    }
+    if (host->full && !told->full) {
+        logger_line(
+            logger, LOGGER_WARN,
+            "T3 host \"%s\" has more threads than there is room for: the board has %u rows, "
+            "and the rest is left out",
+            host->label, T3_ROWS_MAX);
+        told->full = true;
+    }
+    if (told->since_ms > 0 && !told->late && now - told->since_ms >= LATE_MS) {
+        logger_line(logger, LOGGER_WARN,
+                    "T3 host \"%s\" is connected, and has not told its threads for %u s",
+                    host->label, LATE_MS / 1000);
+        told->late = true;
+    }
+    told->next_ms = now + TOLD_MS;
+}
+
 /* Tells the operator how the hosts stand; a host that comes and goes, at most so often. Returns
  * after how many milliseconds there is more to tell; -1: nothing. */
 static int tell_all(struct board_keeper *k)
 {
     uint64_t now = client_now_ms();
-    int sleep_ms = -1;
+    uint64_t first = UINT64_MAX;
 
     for (size_t i = 0; i < k->host_count; i++) {
         const struct t3_watch_host *host = t3_watch_host_at(k->watch, i);
         struct told *told = &k->hosts[i].told;
 
-        if (!is_news(told, host)) {
-            continue;
+        follow(told, host, now);
+        if (due_ms(told, host) <= now) {
+            tell(k, host, told, now);
         }
-        if (now >= told->next_ms) {
-            tell(k, host);
-            *told = (struct told){host->state, host->error.code, now + TOLD_MS};
-        } else if (sleep_ms < 0 || told->next_ms - now < (uint64_t)sleep_ms) {
-            sleep_ms = (int)(told->next_ms - now);
-        }
+        uint64_t due = due_ms(told, host);
+
+        first = due < first ? due : first;
     }
-    return sleep_ms;
+    return first == UINT64_MAX ? -1 : (int)(first - now);
 }
 
 /* Wakes who waits, if anything changed. */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #define HOST_DEFAULT "local"
+#define DAY_MS       (24u * 3600 * 1000)
 
 int board_fail(const char *sentence)
 {
@@ -130,6 +131,8 @@ static const struct flag watch_flags[] = {
     {"once", NULL, NULL,
      "print all rows, newest activity first, once every host has told its own, and end", NULL,
      FLAG_SWITCH, AT(once), 0, 0},
+    {"timeout", "TIME", "30s", "with --once: hosts that have told nothing by then are left out",
+     NULL, FLAG_DURATION, AT(timeout_ms), 1, DAY_MS},
 };
 
 static const struct group_row watch_row = {

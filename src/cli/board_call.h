@@ -14,6 +14,7 @@ struct board_settings {
     uint64_t snippet_length;
     uint64_t json; /* switches */
     uint64_t once;
+    uint64_t timeout_ms; /* of once */
 };
 
 struct board_call {
@@ -38,7 +39,8 @@ int board_live(struct board_call *call);
 /* Prints changes as lines until a signal, or until there is nothing left to wait for. */
 int board_follow(struct board_call *call);
 
-/* Prints the board, newest activity first, once all hosts are either live or known not to be. */
+/* Prints the board, newest activity first, once all hosts are either live or known not to be, or
+ * their time is up. COMMAND_FAILED where it is not all that there is, which is told on stderr. */
 int board_print(struct board_call *call);
 
 /* Says on stderr how a host stands, and what can be done. */

@@ -61,12 +61,10 @@ static void add_member(struct buf *out, struct slice name, const char *text)
 
 void board_lines_format_host(struct buf *out, const struct t3_watch_host *host)
 {
-    bool broken = host->state == T3_READER_LOST || host->state == T3_READER_REFUSED;
-
     add_member(out, SLICE("{\"type\":\"host\",\"host\":"), host->label);
     add_member(out, SLICE(",\"state\":"), t3_reader_state_name(host->state));
     buf_append(out, host->full ? SLICE(",\"full\":true") : SLICE(",\"full\":false"));
-    if (broken) {
+    if (host->error.code != T3_RPC_OK) {
         add_member(out, SLICE(",\"error\":{\"code\":"), t3_rpc_code_name(host->error.code));
         add_member(out, SLICE(",\"message\":"), host->error.message);
         buf_append(out, SLICE("}}\n"));

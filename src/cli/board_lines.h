@@ -53,7 +53,7 @@ void board_lines_format_row(struct buf *out, enum board_form form, const struct 
 void board_lines_format_dated(struct buf *out, enum board_form form,
                               const struct t3_board_row *row);
 
-/* Appends the state of a host as JSON, with a line end. */
+/* Appends the state of a host as JSON, with its error if it has one, and a line end. */
 void board_lines_format_host(struct buf *out, const struct t3_watch_host *host);
 
 #endif

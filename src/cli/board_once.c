@@ -1,5 +1,5 @@
-/* arbe board --once: waits until every host is live, or known not to be; then all rows, the newest
- * activity first. */
+/* arbe board --once: waits until every host is live, or known not to be, or the time is up; then
+ * all rows, the newest activity first. */
 #include "cli/board_call.h"
 
 #include "base/err.h"
@@ -7,8 +7,10 @@
 #include "cli/board_lines.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "client/client.h"
 #include "t3/instant.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define LINE_BYTES_MAX (4u * MIB) /* far above what a row can be */
@@ -74,41 +76,69 @@ static int collect(struct once *o)
     return 0;
 }
 
-static int print_rows(struct once *o)
+/* Adds a line that is JSON, or has nothing in it that a terminal obeys. */
+static void add_piece(struct once *o)
 {
     struct out *out = &o->call->out;
 
-    for (size_t i = 0; i < o->count && !out_is_over(out); i++) {
+    out_add_json(out, (struct slice){o->piece.ptr, o->piece.len - 1});
+    out_add(out, SLICE("\n"));
+    out_end_message(out);
+}
+
+static int print_rows(struct once *o)
+{
+    for (size_t i = 0; i < o->count && !out_is_over(&o->call->out); i++) {
         buf_clear(&o->piece);
         board_lines_format_dated(&o->piece, o->form, &o->rows[i].row);
         if (o->piece.failed) {
             return ERR_NOMEM;
         }
-        out_add_json(out, (struct slice){o->piece.ptr, o->piece.len - 1});
-        out_add(out, SLICE("\n"));
-        out_end_message(out);
+        add_piece(o);
     }
     return 0;
 }
 
 /* ------------------------------------------------------------------ hosts */
 
-static void print_hosts(struct once *o)
+static bool is_late(const struct t3_watch_host *host)
 {
-    const struct t3_watch *watch = o->call->watch;
+    return host->state == T3_READER_CONNECTING || host->state == T3_READER_CATCHING_UP;
+}
 
-    for (size_t i = 0; i < t3_watch_host_count(watch); i++) {
-        const struct t3_watch_host *host = t3_watch_host_at(watch, i);
+/* Prints how a host stands. Whether all of its rows were printed: if not, why is told on stderr,
+ * whatever the form. */
+static bool print_host(struct once *o, const struct t3_watch_host *host)
+{
+    struct t3_watch_host shown = *host;
+    bool whole = host->state == T3_READER_LIVE && !host->full;
 
-        if (o->form == BOARD_JSON) {
-            buf_clear(&o->piece);
-            board_lines_format_host(&o->piece, host);
-            out_add(&o->call->out, buf_slice(&o->piece));
-            out_end_message(&o->call->out);
-        } else if (host->state != T3_READER_LIVE || host->full) {
-            board_tell_host(o->call, host);
+    if (is_late(host)) {
+        shown.error.code = T3_RPC_ERROR_TIMEOUT;
+        (void)snprintf(shown.error.message, sizeof(shown.error.message), "no snapshot in time");
+    }
+    if (o->form == BOARD_JSON) {
+        buf_clear(&o->piece);
+        board_lines_format_host(&o->piece, &shown);
+        if (!o->piece.failed) {
+            add_piece(o);
         }
     }
+    if (!whole) {
+        board_tell_host(o->call, &shown);
+    }
+    return whole;
+}
+
+static int print_hosts(struct once *o)
+{
+    const struct t3_watch *watch = o->call->watch;
+    bool whole = true;
+
+    for (size_t i = 0; i < t3_watch_host_count(watch); i++) {
+        whole = print_host(o, t3_watch_host_at(watch, i)) && whole;
+    }
+    return whole ? COMMAND_GOOD : COMMAND_FAILED;
 }
 
 /* Whether all hosts are either live or known not to be. */
@@ -119,24 +149,33 @@ static bool is_settled(const struct t3_watch *watch)
            0;
 }
 
-static int print(struct once *o)
+/* False: a signal came. */
+static bool await_hosts(struct t3_watch *watch, uint64_t timeout_ms)
 {
-    struct t3_watch *watch = o->call->watch;
     struct pollfd fd = {.fd = t3_watch_fd(watch), .events = POLLIN};
+    uint64_t now = client_now_ms();
+    uint64_t end = now + timeout_ms;
 
-    while (!is_settled(watch)) {
-        if (interrupt_poll(&fd, 1, -1) > 0) {
+    while (now < end && !is_settled(watch)) {
+        if (interrupt_poll(&fd, 1, (int)(end - now)) > 0) {
             t3_watch_step(watch, 0);
         } else if (interrupt_signal() != 0) {
-            return COMMAND_INTERRUPTED + interrupt_signal();
+            return false;
         }
+        now = client_now_ms();
+    }
+    return true;
+}
+
+static int print(struct once *o)
+{
+    if (!await_hosts(o->call->watch, o->call->set.timeout_ms)) {
+        return COMMAND_INTERRUPTED + interrupt_signal();
     }
     if (collect(o) != 0 || print_rows(o) != 0) {
         return board_fail(err_text(ERR_NOMEM));
     }
-    print_hosts(o);
-    return board_count_hosts(watch, T3_READER_LIVE) == t3_watch_host_count(watch) ? COMMAND_GOOD
-                                                                                  : COMMAND_FAILED;
+    return print_hosts(o);
 }
 
 int board_print(struct board_call *call)

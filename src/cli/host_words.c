@@ -2,6 +2,8 @@
  * file which others may read, gets no second one. */
 #include "cli/host_words.h"
 
+#include "base/limits.h"
+
 static const struct t3_host *find(const struct t3_hosts *hosts, const char *label)
 {
     for (size_t i = 0; hosts != NULL && i < hosts->count; i++) {
@@ -62,7 +64,7 @@ void host_words(char out[static HOST_WORDS_BYTES], const struct t3_watch_host *h
 
     buf_init_fixed(&text, out, HOST_WORDS_BYTES);
     buf_append_format(&text, "%s", t3_reader_state_name(host->state));
-    if (host->state == T3_READER_LOST || host->state == T3_READER_REFUSED) {
+    if (host->state != T3_READER_LIVE && host->error.message[0] != '\0') {
         buf_append_format(&text, ": %s", host->error.message);
     }
     if (host->state == T3_READER_LOST) {
@@ -71,7 +73,8 @@ void host_words(char out[static HOST_WORDS_BYTES], const struct t3_watch_host *h
         add_advice(&text, host, place);
     }
     if (host->full) {
-        buf_append(&text, SLICE("; some of its threads are left out, they are too many"));
+        buf_append_format(&text, "; some of its threads are left out: a board has %u rows",
+                          T3_ROWS_MAX);
     }
     if (host->skipped > 0) {
         buf_append_format(&text, "; %zu broken item%s left out", host->skipped,

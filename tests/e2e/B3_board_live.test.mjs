@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { tempDir } from './lib/server.mjs';
 import { Shell } from './lib/shell.mjs';
-import { startPeer, threadRemoved, threadShell, threadUpdated } from './lib/t3_peer.mjs';
+import { SHELL, startPeer, threadRemoved, threadShell, threadUpdated } from './lib/t3_peer.mjs';
 import { Terminal } from './lib/terminal.mjs';
 
 const HOUR_MS = 3600_000;
@@ -450,6 +450,38 @@ describe('arbe board: lines', { timeout: 240_000 }, () => {
         assert.deepEqual(rowOf(json.stdout).map(({ type }) => type), ['row', 'row', 'row', 'host']);
         assert.deepEqual(rowOf(json.stdout).slice(0, 3).map(({ row }) => row.thread_id), ['t-2', 't-1', 't-0']);
         assert.equal(json.code, 0);
+    });
+
+    test('--once leaves out a host that tells nothing in time, and says so', async (t) => {
+        const peer = await workshop(t);
+        const silent = await peerFor(t);
+        silent.answers[SHELL] = () => {};
+        const hosts = ['--t3', `box=${silent.base}`, '--t3', `mac=${peer.base}`, '--once', '--timeout', '3s'];
+        const plain = await shell.run(hosts);
+        assert.deepEqual([plain.code, lines(plain.stdout).length], [1, 2], plain.stderr);
+        assert.equal(plain.stderr, 'arbe board: box: catching up: no snapshot in time\n');
+        const json = await shell.run([...hosts, '--json']);
+        assert.deepEqual([json.code, json.stderr], [1, plain.stderr]);
+        assert.deepEqual(rowOf(json.stdout).slice(2), [
+            { type: 'host', host: 'box', state: 'catching up', full: false, error: { code: 'TIMEOUT', message: 'no snapshot in time' } },
+            { type: 'host', host: 'mac', state: 'live', full: false, error: null },
+        ]);
+    });
+
+    test('a host with more threads than a board holds is told in each form', async (t) => {
+        const peer = await peerFor(t);
+        const threads = Array.from({ length: 100_001 }, (_, i) => ({ id: `t-${i}`, title: null, status: 'idle' }));
+        const snapshot = { kind: 'snapshot', snapshot: { schemaVersion: 2, snapshotSequence: 1, projects: [], threads } };
+        peer.answers[SHELL] = ({ id, connection }) => peer.send(connection, { _tag: 'Chunk', requestId: String(id), values: [snapshot] });
+        const told = /^arbe board: mac: live; some of its threads are left out/m;
+        for (const form of [[], ['--json']]) {
+            const { code, stdout, stderr } = await shell.run(['--t3', `mac=${peer.base}`, '--once', ...form]);
+            assert.deepEqual([code, lines(stdout).length], [1, 100_000 + form.length], stderr);
+            assert.match(stderr, told);
+            if (form.length > 0) {
+                assert.deepEqual(JSON.parse(lines(stdout).at(-1)), { type: 'host', host: 'mac', state: 'live', full: true, error: null });
+            }
+        }
     });
 
     test('a pipe that is closed ends it without a word', async (t) => {

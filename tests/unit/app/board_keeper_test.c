@@ -345,6 +345,42 @@ static void test_log(void **state)
     assert_non_null(strstr(logged(rig), "is live"));
 }
 
+/* What is left out is said once, and so is that a connection brings nothing. */
+static void test_log_of_what_is_not_there(void **state)
+{
+    struct rig *rig = *state;
+    struct told *told;
+
+    assert_int_equal(add_hosts(rig->keeper), 0);
+    told = &rig->keeper->hosts[0].told;
+    played.hosts[0] = host_in(T3_READER_CATCHING_UP, T3_RPC_OK, "");
+    int late = tell_all(rig->keeper);
+
+    assert_true(late > (int)TOLD_MS && late <= (int)LATE_MS);
+    assert_string_equal(logged(rig), "");
+    told->since_ms -= LATE_MS; /* the time has come */
+    assert_int_equal(tell_all(rig->keeper), -1);
+    assert_non_null(strstr(logged(rig), "has not told its threads for 60 s"));
+    told->next_ms = 0;
+    assert_int_equal(tell_all(rig->keeper), -1);
+    assert_string_equal(logged(rig), "");
+    for (int i = 0; i < 3; i++) {
+        played.hosts[0] = host_in(T3_READER_LIVE, T3_RPC_OK, "");
+        played.hosts[0].full = true;
+        assert_int_equal(tell_all(rig->keeper), -1);
+        const char *text = logged(rig);
+
+        assert_true((strstr(text, "is live\n") != NULL) == (i == 0));
+        assert_true((strstr(text, "100000 rows, and the rest is left out") != NULL) == (i == 0));
+        told->next_ms = 0;
+    }
+    played.hosts[0].full = false;
+    assert_int_equal(tell_all(rig->keeper), -1);
+    played.hosts[0].full = true;
+    assert_int_equal(tell_all(rig->keeper), -1);
+    assert_non_null(strstr(logged(rig), "the rest is left out"));
+}
+
 /* Whoever asks for it has hosts tried again that refused. */
 static void test_retry(void **state)
 {
@@ -437,9 +473,11 @@ static void test_create(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_readers),  TEST(test_waits_again), TEST(test_hosts),
-        TEST(test_full),     TEST(test_log),         TEST(test_retry),
-        TEST(test_no_hosts), TEST(test_no_memory),   cmocka_unit_test(test_create),
+        TEST(test_readers),   TEST(test_waits_again),
+        TEST(test_hosts),     TEST(test_full),
+        TEST(test_log),       TEST(test_log_of_what_is_not_there),
+        TEST(test_retry),     TEST(test_no_hosts),
+        TEST(test_no_memory), cmocka_unit_test(test_create),
     };
 
     return UNIT_RUN(tests);

@@ -86,8 +86,9 @@ static void test_states(void **state)
     host.full = true;
     host.skipped = 2;
     host_words(text, &host, &(struct host_place){.keys = true});
-    assert_string_equal(text, "live; some of its threads are left out, they are too many; 2 broken "
-                              "items left out");
+    assert_string_equal(text,
+                        "live; some of its threads are left out: a board has 100000 rows; 2 broken "
+                        "items left out");
 }
 
 int main(void)
