@@ -131,6 +131,11 @@ static int tell(const struct exchange *x, const struct t3_http_request *request,
     if (code == CURLE_OUT_OF_MEMORY || x->body.failed) {
         return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
     }
+    if (strstr(x->error, "wrong version number") != NULL) { /* OpenSSL, of what is no TLS record */
+        return err_set(
+            msg, ERR_AGAIN,
+            "no answer from %.80s: what is there speaks no TLS; perhaps http:// is meant", host);
+    }
     return err_set(msg, ERR_AGAIN, "no answer from %.80s: %.140s", host,
                    x->error[0] != '\0' ? x->error : curl_easy_strerror(code));
 }

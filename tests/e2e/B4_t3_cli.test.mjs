@@ -269,6 +269,8 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         const silent = createServer(() => {}).listen(0, '127.0.0.1');
         await new Promise((done) => silent.once('listening', done));
         t.after(() => { silent.closeAllConnections(); silent.close(); });
+        await refused(shell.run(['login', peer.base.replace('http', 'https')], { input: 'PAIR-1' }), 1, /speaks no TLS; perhaps http:\/\/ is meant/);
+        await refused(shell.run(['probe', peer.base.replace('http', 'https')]), 1, /speak no TLS; perhaps http:\/\/ is meant/);
         await peer.stop();
         await refused(shell.run(['login', peer.url], { input: 'PAIR-1' }), 1, /no answer from 127\.0\.0\.1:\d+: /);
         await refused(shell.run(['login', `http://127.0.0.1:${silent.address().port}`, '--timeout', '100ms'], { input: 'PAIR-1' }), 1, /no answer from/);

@@ -137,12 +137,30 @@ static void tells_who_reads_along(void **state)
     }
 }
 
+/* The server of a pairing link is what stands before it, whatever that is. */
+static void cuts_pairing_links(void **state)
+{
+    char out[32] = "as it was";
+
+    (void)state;
+    assert_true(t3_url_pairing_base("http://h:1/pair#token=X", out, sizeof(out)));
+    assert_string_equal(out, "http://h:1");
+    assert_true(t3_url_pairing_base("https://h/a/pair?token=X", out, sizeof(out)));
+    assert_string_equal(out, "https://h/a");
+    assert_false(t3_url_pairing_base("http://h/pair", out, sizeof(out)));
+    assert_false(t3_url_pairing_base("http://h/?token=/pair", out, sizeof(out)));
+    assert_false(t3_url_pairing_base("/pair#token=X", out, sizeof(out)));
+    assert_false(t3_url_pairing_base("http://h/pair#token=X", out, 8));
+    assert_string_equal(out, "https://h/a");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_urls),     cmocka_unit_test(refuses_what_is_none),
-        cmocka_unit_test(caps_urls),      cmocka_unit_test(tells_the_same),
-        cmocka_unit_test(names_the_http), cmocka_unit_test(tells_who_reads_along),
+        cmocka_unit_test(cuts_pairing_links),    cmocka_unit_test(takes_urls),
+        cmocka_unit_test(refuses_what_is_none),  cmocka_unit_test(caps_urls),
+        cmocka_unit_test(tells_the_same),        cmocka_unit_test(names_the_http),
+        cmocka_unit_test(tells_who_reads_along),
     };
 
     return UNIT_RUN(tests);
