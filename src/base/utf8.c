@@ -3,6 +3,8 @@
 
 #include "base/bytes.h"
 
+#include <stdbool.h>
+
 static bool continues(unsigned char byte)
 {
     return (byte & 0xc0) == 0x80;
@@ -98,4 +100,20 @@ size_t utf8_control(struct slice s)
         return 1;
     }
     return s.len > 1 && at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0 ? 2 : 0;
+}
+
+size_t utf8_reorders(struct slice s)
+{
+    const unsigned char *at = (const unsigned char *)s.ptr;
+
+    if (s.len > 1 && at[0] == 0xd8 && at[1] == 0x9c) {
+        return 2;
+    }
+    if (s.len < 3 || at[0] != 0xe2) {
+        return 0;
+    }
+    bool found = at[1] == 0x80 ? at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xa8 && at[2] <= 0xae)
+                               : at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9;
+
+    return found ? 3 : 0;
 }

@@ -29,4 +29,9 @@ static inline struct slice utf8_cut(struct slice s, size_t bytes_max)
  * ASCII, and U+0080 to U+009F, which terminals obey as well. */
 size_t utf8_control(struct slice s);
 
+/* The length of the character that `s` begins with if it changes the order in which a terminal
+ * shows text, or ends a line there: U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069. 0
+ * when it begins with none. */
+size_t utf8_reorders(struct slice s);
+
 #endif

@@ -184,16 +184,37 @@ void out_add_string(struct out *o, struct slice text)
     out_add(o, SLICE("\""));
 }
 
+/* The length of what a terminal would obey, or be misled by, at the beginning of `text`; 0: nothing
+ * of that. */
+static size_t harmful(struct slice text)
+{
+    size_t control = utf8_control(text);
+
+    return control > 0 ? control : utf8_reorders(text);
+}
+
 /* How many bytes of a JSON text can be written as they are. */
 static size_t harmless_run(const struct out *o, struct slice json)
 {
     size_t run = 0;
 
     while (run < json.len && json.ptr[run] != '\n' && json.ptr[run] != '\r' &&
-           (!o->terminal || utf8_control((struct slice){json.ptr + run, json.len - run}) == 0)) {
+           (!o->terminal || harmful((struct slice){json.ptr + run, json.len - run}) == 0)) {
         run++;
     }
     return run;
+}
+
+/* The number of the character that `text` is, of two or three bytes, or one of ASCII. */
+static unsigned code_point(struct slice text)
+{
+    unsigned code = (unsigned char)text.ptr[0];
+
+    code &= text.len == 1 ? 0x7fu : text.len == 2 ? 0x1fu : 0x0fu;
+    for (size_t i = 1; i < text.len; i++) {
+        code = code << 6 | ((unsigned char)text.ptr[i] & 0x3fu);
+    }
+    return code;
 }
 
 void out_add_json(struct out *o, struct slice json)
@@ -206,12 +227,12 @@ void out_add_json(struct out *o, struct slice json)
         if (json.len == 0) {
             return;
         }
-        size_t len = utf8_control(json); /* line ends are control characters, too */
+        size_t len = harmful(json); /* line ends are control characters, too */
 
         if ((unsigned char)json.ptr[0] < 0x20) {
             out_add(o, SLICE(" ")); /* white space: in a string it would be no JSON */
         } else {
-            out_format(o, "\\u%04x", (unsigned)(unsigned char)json.ptr[len - 1]);
+            out_format(o, "\\u%04x", code_point((struct slice){json.ptr, len}));
         }
         json = (struct slice){json.ptr + len, json.len - len};
     }

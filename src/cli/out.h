@@ -36,7 +36,7 @@ void out_add_shown(struct out *o, struct slice text);
 void out_add_string(struct out *o, struct slice text);
 
 /* Adds a JSON text on one line: line ends in it are white space between tokens. What a terminal
- * would obey is escaped for one. */
+ * would obey, or show in another order, is escaped for one. */
 void out_add_json(struct out *o, struct slice json);
 
 /* The message is whole. */

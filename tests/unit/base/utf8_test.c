@@ -124,6 +124,19 @@ static void test_control(void **state)
     assert_int_equal(utf8_control(SLICE("\xc2")), 0);
     assert_int_equal(utf8_control(SLICE(" ")), 0);
     assert_int_equal(utf8_control((struct slice){NULL, 0}), 0);
+    for (unsigned code = 0x2000; code < 0x2100; code++) {
+        const char text[] = {'\xe2', (char)(0x80 | (code >> 6 & 0x3f)),
+                             (char)(0x80 | (code & 0x3f))};
+        bool does = code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+                    (code >= 0x2066 && code <= 0x2069);
+
+        assert_int_equal(utf8_reorders((struct slice){text, 3}), does ? 3 : 0);
+        assert_int_equal(utf8_reorders((struct slice){text, 2}), 0);
+    }
+    assert_int_equal(utf8_reorders(SLICE("\xd8\x9c")), 2);
+    assert_int_equal(utf8_reorders(SLICE("\xd8\x9d")), 0);
+    assert_int_equal(utf8_reorders(SLICE("\xe3\x80\xae")), 0);
+    assert_int_equal(utf8_reorders((struct slice){NULL, 0}), 0);
 }
 
 int main(void)

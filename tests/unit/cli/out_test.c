@@ -174,7 +174,8 @@ static void strings(void **state)
     free(text);
 }
 
-#define HOSTILE_JSON "{\r\n\t\"a\": \"\xc2\x9b\x7f\xc3\x9f\xc2\xa0\"}"
+#define HOSTILE_TEXT "\xe2\x80\xae\xe2\x81\xa6\xd8\x9c\xe2\x80\xa8\xc2\x85"
+#define HOSTILE_JSON "{\r\n\t\"a\": \"\xc2\x9b\x7f\xc3\x9f\xc2\xa0" HOSTILE_TEXT "\"}"
 
 static void write_json(struct out *o)
 {
@@ -185,12 +186,14 @@ static void write_json(struct out *o)
     out_end_message(o);
 }
 
-/* JSON stays on its line and as it is; for a terminal what that would obey is escaped. */
+/* JSON stays on its line and as it is; for a terminal what that would obey is escaped, and
+ * what would show it in another order. */
 static void json_on_one_line(void **state)
 {
     (void)state;
-    assert_written(write_json, "{  \t\"a\": \"\xc2\x9b\x7f\xc3\x9f\xc2\xa0\"}"
-                               " {   \"a\": \"\\u009b\\u007f\xc3\x9f\xc2\xa0\"} \n");
+    assert_written(write_json, "{  \t\"a\": \"\xc2\x9b\x7f\xc3\x9f\xc2\xa0" HOSTILE_TEXT "\"}"
+                               " {   \"a\": \"\\u009b\\u007f\xc3\x9f\xc2\xa0\\u202e\\u2066"
+                               "\\u061c\\u2028\\u0085\"} \n");
 }
 
 static void write_one(struct out *o)
