@@ -1,10 +1,15 @@
-/* The name of the new file begins with a dot, so that it is never that of another such file. */
+/* The name of a new file begins with a dot, so that it is never that of another such file, and has
+ * the process in it, so that one that died is known by that. */
 #include "cli/private_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,14 +40,70 @@ static bool write_text(int fd, struct slice text)
     return fsync(fd) == 0;
 }
 
-/* 0 or an errno. */
-static int write_new(const char *path, struct slice text)
+#define BESIDE_BYTES (PRIVATE_PATH_BYTES + 40u)
+
+/* A path in its two parts. */
+struct parts {
+    char dir[PRIVATE_PATH_BYTES];
+    const char *name;
+};
+
+static int split(const char *path, const char *what, struct parts *parts, struct errmsg *msg)
 {
-    (void)unlink(path); /* of one that died; its mode may be another */
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const char *slash = strrchr(path, '/');
+    size_t dir_len = slash == NULL ? 1 : slash == path ? 1 : (size_t)(slash - path);
+
+    if (strlen(path) >= PRIVATE_PATH_BYTES) {
+        return err_set(msg, ERR_INVALID, "the path of %s is too long: %.100s...", what, path);
+    }
+    memcpy(parts->dir, slash == NULL ? "." : path, dir_len);
+    parts->dir[dir_len] = '\0';
+    parts->name = slash == NULL ? path : slash + 1;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ writing */
+
+/* Whether that is the name of a new file of a process that is no more. */
+static bool is_left(const char *entry, const char *name)
+{
+    size_t len = strlen(name);
+    char *end = NULL;
+
+    if (entry[0] != '.' || strncmp(entry + 1, name, len) != 0 || entry[len + 1] != '.') {
+        return false;
+    }
+    long pid = strtol(entry + len + 2, &end, 10);
+
+    return pid > 0 && pid <= INT32_MAX && end[0] == '.' && strlen(end) == sizeof(".XXXXXX") - 1 &&
+           kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+/* Removes what those left who died while they wrote: there may be a secret in it. */
+static void remove_left(const struct parts *parts)
+{
+    DIR *dir = opendir(parts->dir);
+    struct dirent *entry;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (is_left(entry->d_name, parts->name)) {
+            (void)unlinkat(dirfd(dir), entry->d_name, 0); /* or the next one does */
+        }
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
+}
+
+/* Makes a file with a name that no other has, mode 0600. 0 or an errno. */
+static int write_new(char *beside, struct slice text)
+{
+    int fd = mkostemp(beside, O_CLOEXEC);
     int error = fd >= 0 && write_text(fd, text) ? 0 : errno;
 
-    if (fd >= 0 && close(fd) != 0 && error == 0) {
+    if (fd < 0) {
+        beside[0] = '\0';
+    } else if (close(fd) != 0 && error == 0) {
         error = errno;
     }
     return error;
@@ -50,24 +111,26 @@ static int write_new(const char *path, struct slice text)
 
 int private_file_write(const char *path, const char *what, struct slice text, struct errmsg *msg)
 {
-    char beside[PRIVATE_PATH_BYTES + sizeof("/..new")];
-    const char *slash = strrchr(path, '/');
-    int dir_len = slash == NULL ? 1 : (int)(slash - path);
+    char beside[BESIDE_BYTES];
+    struct parts parts;
+    int code = split(path, what, &parts, msg);
 
-    if (strlen(path) >= PRIVATE_PATH_BYTES) {
-        return err_set(msg, ERR_INVALID, "the path of %s is too long: %.100s...", what, path);
+    if (code != 0) {
+        return code;
     }
-    (void)snprintf(beside, sizeof(beside), "%.*s", dir_len, slash == NULL ? "." : path);
-    make_directories(beside);
-    (void)snprintf(beside, sizeof(beside), "%.*s/.%s.new", dir_len, slash == NULL ? "." : path,
-                   slash == NULL ? path : slash + 1);
+    make_directories(parts.dir);
+    remove_left(&parts);
+    (void)snprintf(beside, sizeof(beside), "%s/.%s.%ld.XXXXXX", parts.dir, parts.name,
+                   (long)getpid());
     int error = write_new(beside, text);
 
     if (error == 0 && rename(beside, path) != 0) {
         error = errno;
     }
     if (error != 0) {
-        (void)unlink(beside); /* it is of no use */
+        if (beside[0] != '\0') {
+            (void)unlink(beside); /* it is of no use */
+        }
         return err_set(msg, ERR_IO, "cannot write %s %.100s: %s", what, path, strerror(error));
     }
     return 0;
@@ -81,5 +144,105 @@ int private_file_remove(const char *path, const char *what, bool *ret_there, str
         return err_set(msg, ERR_IO, "cannot remove %s %.100s: %s", what, path, strerror(errno));
     }
     *ret_there = there;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ one at a time */
+
+/* Whether the file that was locked is still the one of that name: who lets go removes it. */
+static bool is_current(int fd, const char *beside)
+{
+    struct stat open_one;
+    struct stat named;
+
+    return fstat(fd, &open_one) == 0 && lstat(beside, &named) == 0 &&
+           open_one.st_ino == named.st_ino && open_one.st_dev == named.st_dev;
+}
+
+/* 0, EWOULDBLOCK or another errno. */
+static int lock_beside(const char *beside, int *ret_fd)
+{
+    for (;;) {
+        int fd = open(beside, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+        if (fd < 0) {
+            return errno;
+        }
+        int error = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+
+        if (error == 0 && is_current(fd, beside)) {
+            *ret_fd = fd;
+            return 0;
+        }
+        (void)close(fd); /* nothing was written to it */
+        if (error != 0 && error != EINTR) {
+            return error;
+        }
+    }
+}
+
+static void name_lock(const struct parts *parts, char out[static BESIDE_BYTES])
+{
+    (void)snprintf(out, BESIDE_BYTES, "%s/.%s.lock", parts->dir, parts->name);
+}
+
+int private_file_lock(const char *path, const char *what, int *ret_fd, struct errmsg *msg)
+{
+    char beside[BESIDE_BYTES];
+    struct parts parts;
+    int code = split(path, what, &parts, msg);
+
+    if (code != 0) {
+        return code;
+    }
+    make_directories(parts.dir);
+    name_lock(&parts, beside);
+    int error = lock_beside(beside, ret_fd);
+
+    if (error == EWOULDBLOCK) {
+        return err_set(msg, ERR_AGAIN, "%s %.100s is being changed by another command", what, path);
+    }
+    return error == 0
+               ? 0
+               : err_set(msg, ERR_IO, "cannot lock %s %.100s: %s", what, path, strerror(error));
+}
+
+void private_file_unlock(const char *path, int fd)
+{
+    char beside[BESIDE_BYTES];
+    struct parts parts;
+    struct errmsg msg;
+
+    if (split(path, "", &parts, &msg) == 0) {
+        name_lock(&parts, beside);
+        (void)unlink(beside); /* while it is ours; one that stays does no harm */
+    }
+    (void)close(fd); /* nothing was written to it */
+}
+
+int private_dir_check(const char *dir, const char *what, bool link, struct errmsg *msg)
+{
+    struct stat info;
+
+    if ((link ? stat(dir, &info) : lstat(dir, &info)) != 0) {
+        return errno == ENOENT
+                   ? 0
+                   : err_set(msg, ERR_IO, "cannot look at the directory of %s %.100s: %s", what,
+                             dir, strerror(errno));
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        return err_set(msg, ERR_PERM, "the directory of %s, %.100s, is %s", what, dir,
+                       S_ISLNK(info.st_mode) ? "a link, which may lead anywhere" : "none");
+    }
+    if (info.st_uid != geteuid() && info.st_uid != 0) {
+        return err_set(msg, ERR_PERM, "the directory of %s, %.100s, belongs to another user", what,
+                       dir);
+    }
+    if ((info.st_mode & 022) != 0) {
+        return err_set(msg, ERR_PERM,
+                       "the directory of %s may be written by others (mode %o); run: chmod go-w "
+                       "%.120s",
+                       what, (unsigned)info.st_mode & 07777u, dir);
+    }
     return 0;
 }

@@ -16,6 +16,19 @@
 int private_file_write(const char *path, const char *what, struct slice text,
                        struct errmsg *msg) MUST_USE;
 
+/* Keeps others who do so from changing the file at `path` until private_file_unlock, by a file
+ * beside it. ERR_AGAIN: somebody does at the time; ERR_IO, ERR_INVALID; with a sentence. Does not
+ * wait. */
+int private_file_lock(const char *path, const char *what, int *ret_fd, struct errmsg *msg) MUST_USE;
+
+/* Lets others. */
+void private_file_unlock(const char *path, int fd);
+
+/* 0 for a directory where nobody else can put or swap files, and for none. Else ERR_PERM with a
+ * sentence: it may be written by others, is another user's, is none, or is a link and `link` is
+ * false; ERR_IO. */
+int private_dir_check(const char *dir, const char *what, bool link, struct errmsg *msg) MUST_USE;
+
 /* Removes it; false in ret_there: there was none. ERR_IO with a sentence. */
 int private_file_remove(const char *path, const char *what, bool *ret_there,
                         struct errmsg *msg) MUST_USE;

@@ -33,6 +33,55 @@ void t3_hosts_file_token_path(const char *path, const char *label,
                    slash == NULL ? 0 : (int)(slash - path + 1), path, label);
 }
 
+/* ------------------------------------------------------------------ where it is */
+
+/* A link to the file stays one: where it leads. */
+static const char *follow(const char *path, char real[static PATH_MAX])
+{
+    return realpath(path, real) == NULL ? path : real;
+}
+
+/* That directory of the user's may be reached by a link. */
+static int check_dir_of(const char *path, struct errmsg *msg)
+{
+    const char *slash = strrchr(path, '/');
+    char dir[PATH_MAX];
+
+    (void)snprintf(dir, sizeof(dir), "%.*s",
+                   slash == NULL   ? 1
+                   : slash == path ? 1
+                                   : (int)(slash - path),
+                   slash == NULL ? "." : path);
+    return private_dir_check(dir, "the hosts' file", true, msg);
+}
+
+int t3_hosts_file_check_place(const char *path, struct errmsg *msg)
+{
+    char tokens[T3_HOSTS_PATH_BYTES];
+    char real[PATH_MAX];
+    int code = check_dir_of(path, msg);
+
+    code = code == 0 ? check_dir_of(follow(path, real), msg) : code;
+    t3_hosts_file_token_path(path, "", tokens);
+    tokens[strlen(tokens) - 1] = '\0'; /* a slash there would follow a link */
+    return code == 0 ? private_dir_check(tokens, "the tokens", false, msg) : code;
+}
+
+int t3_hosts_file_lock(const char *path, int *ret_fd, struct errmsg *msg)
+{
+    char real[PATH_MAX];
+    int code = t3_hosts_file_check_place(path, msg);
+
+    return code == 0 ? private_file_lock(follow(path, real), "the hosts' file", ret_fd, msg) : code;
+}
+
+void t3_hosts_file_unlock(const char *path, int fd)
+{
+    char real[PATH_MAX];
+
+    private_file_unlock(follow(path, real), fd);
+}
+
 /* ------------------------------------------------------------------ lines */
 
 static struct slice trim(struct slice line)
@@ -102,7 +151,6 @@ static int read_text(const char *path, char **ret_text, struct errmsg *msg)
     return config_file_read(path, t3_hosts_form.file, ret_text, msg);
 }
 
-/* A link to the file stays one. */
 static int write_text(const char *path, const struct buf *text, struct errmsg *msg)
 {
     char real[PATH_MAX];
@@ -111,8 +159,7 @@ static int write_text(const char *path, const struct buf *text, struct errmsg *m
         return err_set(msg, ERR_INVALID, "%.100s would have more than %u bytes", path,
                        CONFIG_FILE_BYTES_MAX);
     }
-    return private_file_write(realpath(path, real) == NULL ? path : real, "the hosts' file",
-                              buf_slice(text), msg);
+    return private_file_write(follow(path, real), "the hosts' file", buf_slice(text), msg);
 }
 
 static void append_value(struct buf *out, const char *name, const char *value)

@@ -21,6 +21,17 @@ struct t3_section {
  * with a sentence. The label is one (t3_hosts_check_label). */
 int t3_hosts_file_check_label(const char *label, struct errmsg *msg) MUST_USE;
 
+/* Whether file and tokens would stand where nobody else can put or swap files: 0, ERR_PERM with a
+ * sentence, ERR_IO. */
+int t3_hosts_file_check_place(const char *path, struct errmsg *msg) MUST_USE;
+
+/* Has the file to itself until t3_hosts_file_unlock; whoever changes it does. ERR_AGAIN: somebody
+ * else does at the time. Errors of the place as above; ERR_IO. Does not wait. */
+int t3_hosts_file_lock(const char *path, int *ret_fd, struct errmsg *msg) MUST_USE;
+
+/* Lets others; `path` as it was locked. */
+void t3_hosts_file_unlock(const char *path, int fd);
+
 /* Writes section in, in the place of the one with that label or at the end. ERR_INVALID when the
  * file becomes too long, ERR_IO, ERR_NOMEM; with a sentence. */
 int t3_hosts_file_put(const char *path, const struct t3_section *section,

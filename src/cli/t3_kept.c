@@ -1,11 +1,46 @@
 /* Paths are those of the file, looked up from where it is. */
 #include "cli/t3_kept.h"
 
+#include "cli/interrupt.h"
+#include "cli/t3_hosts_file.h"
+
+#include <unistd.h>
+
+#define AGAIN_MS 50 /* until a lock is tried again */
+
 int t3_kept_open(const struct t3_call *call, struct t3_kept *kept, struct errmsg *msg)
 {
     int code = t3_hosts_locate(call->set.hosts_file, kept->path, msg);
 
     return code == 0 ? profiles_read(kept->path, &t3_hosts_form, &kept->file, msg) : code;
+}
+
+int t3_kept_lock(const struct t3_call *call, struct t3_kept *kept, struct errmsg *msg)
+{
+    int code = t3_hosts_file_lock(kept->path, &kept->lock, msg);
+
+    if (code == ERR_AGAIN && isatty(STDERR_FILENO)) {
+        t3_call_tell(call, "another arbe t3 login or logout changes the hosts; waiting for it");
+    }
+    while (code == ERR_AGAIN && interrupt_signal() == 0) {
+        (void)interrupt_poll(NULL, 0, AGAIN_MS); /* the loop looks again */
+        code = t3_hosts_file_lock(kept->path, &kept->lock, msg);
+    }
+    if (code != 0) {
+        return code;
+    }
+    kept->locked = true;
+    kept->section = NULL;
+    profiles_finish(&kept->file);
+    return t3_kept_open(call, kept, msg);
+}
+
+void t3_kept_finish(struct t3_kept *kept)
+{
+    if (kept->locked) {
+        t3_hosts_file_unlock(kept->path, kept->lock);
+    }
+    profiles_finish(&kept->file);
 }
 
 int t3_kept_find(struct t3_kept *kept, const char *label, struct errmsg *msg)

@@ -1,5 +1,6 @@
-/* arbe t3 login. The hosts' file is looked at before a credential is asked for,
- * and the server before it is sent: what can be refused is refused while nothing is spent. */
+/* arbe t3 login. The hosts' file is looked at before a credential is asked for, and the server
+ * before it is sent: what can be refused is refused while nothing is spent. From then on nobody
+ * else changes the file, until the token that is not in it any more is ended. */
 #include "cli/t3_kept.h"
 
 #include "base/limits.h"
@@ -365,6 +366,7 @@ static int run_login(struct t3_call *call, struct login *l, struct errmsg *msg)
         code = err_set(msg, ERR_IO, "cannot open --ca-file %.150s: %s", call->set.ca_file,
                        strerror(errno));
     }
+    code = code == 0 ? t3_hosts_file_check_place(l->kept.path, msg) : code;
     code = code == 0 && call->set.host != NULL ? check_label(call->set.host, msg) : code;
     code = code == 0 ? check_way(call, l, msg) : code;
     code = code == 0 ? choose_label(call, l, msg) : code;
@@ -374,6 +376,9 @@ static int run_login(struct t3_call *call, struct login *l, struct errmsg *msg)
         code = settle_label(call, l, msg);
     }
     code = code == 0 ? ask_credential(l, msg) : code;
+    code = code == 0 ? t3_kept_lock(call, &l->kept, msg) : code;
+    code = code == 0 ? choose_label(call, l, msg) : code; /* the file may have changed */
+    code = code == 0 ? settle_label(call, l, msg) : code;
     if (code != 0) {
         return code;
     }
@@ -403,7 +408,7 @@ int t3_login(struct t3_call *call)
     } else if (interrupt_signal() != 0 && l.grant.token[0] != '\0') {
         t3_call_tell(call, "%s", msg.text); /* which session is to be ended */
     }
-    profiles_finish(&l.kept.file);
+    t3_kept_finish(&l.kept);
     explicit_bzero(&l, sizeof(l));
     return code == 0 ? 0 : t3_call_fail(call, code, &msg);
 }

@@ -107,6 +107,16 @@ static int tell_still_good(const struct t3_call *call, const struct logout *l, i
     return exit;
 }
 
+static int find_host(const struct t3_call *call, struct t3_kept *kept, struct errmsg *msg)
+{
+    int code = t3_kept_find(kept, call->operands[0], msg);
+
+    return code != 0 || kept->section != NULL
+               ? code
+               : err_set(msg, ERR_INVALID, "there is no host \"%.40s\" in the hosts' file %.150s",
+                         call->operands[0], kept->path);
+}
+
 int t3_logout(struct t3_call *call)
 {
     struct logout l = {.ended = false};
@@ -114,13 +124,11 @@ int t3_logout(struct t3_call *call)
     struct errmsg msg = {{0}};
     int code = t3_kept_open(call, &l.kept, &msg);
 
-    code = code == 0 ? t3_kept_find(&l.kept, call->operands[0], &msg) : code;
-    if (code == 0 && l.kept.section == NULL) {
-        code = err_set(&msg, ERR_INVALID, "there is no host \"%.40s\" in the hosts' file %.150s",
-                       call->operands[0], l.kept.path);
-    }
+    code = code == 0 ? find_host(call, &l.kept, &msg) : code;
+    code = code == 0 ? t3_kept_lock(call, &l.kept, &msg) : code;
+    code = code == 0 ? find_host(call, &l.kept, &msg) : code; /* it may have gone */
     if (code != 0) {
-        profiles_finish(&l.kept.file);
+        t3_kept_finish(&l.kept);
         return t3_call_fail(call, code, &msg);
     }
     bool had = l.kept.token[0] != '\0';
@@ -140,6 +148,6 @@ int t3_logout(struct t3_call *call)
                          : "%s had no token, and is not here any more",
                      l.kept.section->name);
     }
-    profiles_finish(&l.kept.file);
+    t3_kept_finish(&l.kept);
     return exit;
 }

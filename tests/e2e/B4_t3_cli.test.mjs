@@ -1,6 +1,6 @@
 // Tier B4: arbe t3. Tokens that can only read, and the shapes of what a server tells; the peer is Effect's own server.
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -324,10 +324,87 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         const peer = await peerFor(t);
         const { shell, dir } = user();
         peer.sessions.endsItself = true;
-        mkdirSync(dir, { recursive: true });
-        writeFileSync(join(dir, 't3-tokens'), ''); // no directory
+        mkdirSync(join(dir, 't3-tokens', 'test', 'x'), { recursive: true, mode: 0o700 }); // no file
         await refused(shell.run(['login', peer.url], { input: 'PAIR-1' }), 1, /cannot write the token .*; its session was ended/);
         assert.ok([...peer.sessions.tokens.values()].every(({ revoked }) => revoked));
+    });
+
+    test('many at once: all are kept, the file is whole, and its tokens are those that are good', async (t) => {
+        for (const [count, name, servers] of [[16, (i) => `h${i}`, 16], [12, () => 'mac', 1]]) {
+            const peers = await Promise.all(Array.from({ length: servers }, () => peerFor(t)));
+            const { shell, dir, hosts } = user();
+            peers.forEach((peer) => { peer.sessions.endsItself = true; });
+            const ended = await Promise.all(Array.from({ length: count }, (_, i) => {
+                const peer = peers[i % servers];
+                peer.pair(`PAIR-${i}`);
+                return shell.run(['login', peer.url, '--host', name(i)], { input: `PAIR-${i}` });
+            }));
+            assert.deepEqual(ended.filter(({ code }) => code !== 0), []);
+            const sections = [...new Set(Array.from({ length: count }, (_, i) => name(i)))].sort();
+            assert.deepEqual([...hosts().matchAll(/^\[(.*)\]\nurl = ws:.*\nsecret-file = .*$/gm)].map((found) => found[1]).sort(), sections);
+            assert.equal(hosts().split('\n').filter(Boolean).length, 3 * sections.length);
+            assert.deepEqual(names(join(dir, 't3-tokens')), sections);
+            const kept = sections.map((one) => readFileSync(join(dir, 't3-tokens', one), 'utf8'));
+            const good = peers.flatMap(({ sessions }) => [...sessions.tokens.values()]).filter(({ revoked }) => !revoked);
+            assert.deepEqual(good.map(({ token }) => token).sort(), kept.sort());
+            assert.deepEqual(names(dir), ['t3', 't3-tokens']);
+            assert.deepEqual((await Promise.all(sections.map((one) => shell.run(['logout', one])))).filter(({ code }) => code !== 0), []);
+            assert.deepEqual([hosts().trim(), names(join(dir, 't3-tokens'))], ['', []]);
+        }
+    });
+
+    test('waits for another one, with a sentence on a terminal, and looks at the file again before the credential is spent', async (t) => {
+        const peer = await peerFor(t);
+        peer.pair('PAIR-2');
+        peer.pair('PAIR-3');
+        const { shell, hosts } = user();
+        let release;
+        const held = new Promise((done) => { release = done; });
+        peer.sessions.answers['GET /api/auth/session'] = () => held;
+        const first = shell.start('login', peer.url, '--host', 'mac');
+        first.child.stdin.end('PAIR-1\n');
+        await peer.until('the look at the token', () => peer.requests.length === 3);
+        const second = shell.terminal(['login', peer.base.replace('127.0.0.1', 'localhost'), '--host', 'mac']);
+        await second.until(/Pairing credential: /);
+        second.type('PAIR-2\n');
+        await second.until(/another arbe t3 login or logout changes the hosts; waiting for it/);
+        const third = shell.terminal(['login', peer.url, '--host', 'box']);
+        await third.until(/Pairing credential: /);
+        third.type('PAIR-3\n');
+        await third.until(/waiting for it/);
+        third.type('\x03'); // Ctrl-C ends the wait
+        assert.equal((await third.end()).code, 130);
+        peer.sessions.answers = {};
+        release({ status: 200, body: { authenticated: true, scopes: [READ] } });
+        assert.equal((await first.end()).code, 0);
+        const { code, stdout } = await second.end();
+        assert.equal(code, 1, stdout);
+        assert.match(stdout, /"mac" is ws:.* already/);
+        assert.deepEqual([...peer.sessions.pairings.keys()].sort(), ['PAIR-2', 'PAIR-3']);
+        assert.deepEqual(hosts().match(/^\[.*\]$/gm), ['[mac]']);
+    });
+
+    test('a place where others could put or swap files is refused before anything is spent', async (t) => {
+        const peer = await peerFor(t);
+        const { shell, dir, home } = user();
+        const login = () => shell.run(['login', peer.url], { input: 'PAIR-1' });
+        mkdirSync(dir, { recursive: true, mode: 0o700 });
+        chmodSync(dir, 0o777);
+        await refused(login(), 1, /directory of the hosts' file may be written by others \(mode 777\); run: chmod go-w /);
+        chmodSync(dir, 0o700);
+        writeFileSync(join(dir, 't3-tokens'), '');
+        await refused(login(), 1, /directory of the tokens, .*, is none/);
+        rmSync(join(dir, 't3-tokens'));
+        mkdirSync(join(home, 'elsewhere'), { mode: 0o700 });
+        symlinkSync(join(home, 'elsewhere'), join(dir, 't3-tokens'));
+        await refused(login(), 1, /directory of the tokens, .*, is a link/);
+        rmSync(join(dir, 't3-tokens'));
+        mkdirSync(join(dir, 't3-tokens'));
+        chmodSync(join(dir, 't3-tokens'), 0o720);
+        await refused(login(), 1, /directory of the tokens may be written by others/);
+        assert.deepEqual(asked(peer), []);
+        assert.deepEqual(names(join(home, 'elsewhere')), []);
+        assert.equal(peer.sessions.pairings.size, 1);
     });
 
     test('secrets stand in no argument of a process', async (t) => {

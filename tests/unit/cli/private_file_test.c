@@ -4,6 +4,7 @@
 #include "unit/base/unit.h"
 
 #include <stdlib.h>
+#include <sys/wait.h>
 
 static char home[64];
 
@@ -63,6 +64,115 @@ static void makes_what_is_missing(void **state)
     }
 }
 
+/* The id of a process that is no more. */
+static long dead(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        _exit(0);
+    }
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    return pid;
+}
+
+/* New files of those who live are left alone, as is all that only looks like one. */
+static void removes_what_is_left_only(void **state)
+{
+    char entry[64];
+
+    (void)state;
+    (void)snprintf(entry, sizeof(entry), ".file.%ld.abcdef", (long)getpid());
+    assert_false(is_left(entry, "file"));
+    (void)snprintf(entry, sizeof(entry), ".file.%ld.abcdef", dead());
+    assert_true(is_left(entry, "file"));
+    assert_false(is_left(entry, "fil"));
+    assert_false(is_left(entry, "file2"));
+    assert_false(is_left(entry + 1, "file"));
+    entry[strlen(entry) - 1] = '\0';
+    assert_false(is_left(entry, "file"));
+    assert_false(is_left(".file.lock", "file"));
+    assert_false(is_left(".file.0.abcdef", "file"));
+    assert_false(is_left(".file.-5.abcdef", "file"));
+    assert_false(is_left(".file", "file"));
+    assert_false(is_left("", "file"));
+}
+
+#define WRITERS 16
+
+/* Many at once write the same: it is one of theirs, whole, and nobody's fails. */
+static void writes_at_once(void **state)
+{
+    char path[128];
+    char text[100];
+    struct errmsg msg = {{0}};
+    bool there;
+
+    (void)state;
+    (void)snprintf(path, sizeof(path), "%s/file", home);
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    for (int i = 0; i < WRITERS; i++) {
+        if (fork() == 0) {
+            bool good = true;
+
+            for (int round = 0; good && round < 20; round++) {
+                good = private_file_write(path, "the file", slice_of(text), &msg) == 0;
+            }
+            _exit(good ? 0 : 1);
+        }
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        int status = -1;
+
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    assert_holds(path, text);
+    assert_int_equal(private_file_remove(path, "the file", &there, &msg), 0);
+}
+
+/* One at a time has it; who lets go leaves nothing behind, and a link is not followed. */
+static void locks(void **state)
+{
+    char path[128];
+    char beside[128];
+    struct errmsg msg = {{0}};
+    int fd = -1;
+    int other = -1;
+
+    (void)state;
+    (void)snprintf(path, sizeof(path), "%s/file", home);
+    (void)snprintf(beside, sizeof(beside), "%s/.file.lock", home);
+    assert_int_equal(private_file_lock(path, "the file", &fd, &msg), 0);
+    assert_int_equal(private_file_lock(path, "the file", &other, &msg), ERR_AGAIN);
+    assert_non_null(strstr(msg.text, "is being changed by another command"));
+    private_file_unlock(path, fd);
+    assert_int_equal(access(beside, F_OK), -1);
+    assert_int_equal(private_file_lock(path, "the file", &fd, &msg), 0);
+    private_file_unlock(path, fd);
+    assert_int_equal(symlink("/tmp/arbe-nowhere", beside), 0);
+    assert_int_equal(private_file_lock(path, "the file", &fd, &msg), ERR_IO);
+    assert_int_equal(unlink(beside), 0);
+}
+
+/* A lock whose file was removed by who had it is none: the next one would have another. */
+static void locks_the_file_of_that_name(void **state)
+{
+    char beside[128];
+    int fd;
+
+    (void)state;
+    (void)snprintf(beside, sizeof(beside), "%s/.file.lock", home);
+    fd = open(beside, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_true(is_current(fd, beside));
+    assert_int_equal(unlink(beside), 0);
+    assert_false(is_current(fd, beside));
+    assert_int_equal(close(fd), 0);
+}
+
 /* It is replaced as a whole, also one that others could read, and after one that died. */
 static void replaces(void **state)
 {
@@ -73,7 +183,7 @@ static void replaces(void **state)
 
     (void)state;
     (void)snprintf(path, sizeof(path), "%s/file", home);
-    (void)snprintf(beside, sizeof(beside), "%s/.file.new", home);
+    (void)snprintf(beside, sizeof(beside), "%s/.file.%ld.abcdef", home, dead());
     assert_int_equal(private_file_write(path, "the file", SLICE("one"), &msg), 0);
     assert_int_equal(chmod(path, 0644), 0);
     assert_int_equal(symlink("/nowhere/else", beside), 0);
@@ -88,18 +198,15 @@ static void replaces(void **state)
 static void fails_whole(void **state)
 {
     char path[128];
-    char beside[128];
     static char longer[PRIVATE_PATH_BYTES + 1];
     struct errmsg msg = {{0}};
 
     (void)state;
     (void)snprintf(path, sizeof(path), "%s/dir", home);
-    (void)snprintf(beside, sizeof(beside), "%s/.dir.new", home);
     assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(private_file_write(path, "the token", SLICE("x"), &msg), ERR_IO);
     assert_non_null(strstr(msg.text, "cannot write the token /tmp/"));
-    assert_int_equal(access(beside, F_OK), -1);
-    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(path), 0); /* that there is nothing beside it, `end` looks */
     memset(longer, 'x', PRIVATE_PATH_BYTES);
     assert_int_equal(private_file_write(longer, "the token", SLICE("x"), &msg), ERR_INVALID);
 }
@@ -108,6 +215,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(makes_what_is_missing),
+        cmocka_unit_test(removes_what_is_left_only),
+        cmocka_unit_test(writes_at_once),
+        cmocka_unit_test(locks),
+        cmocka_unit_test(locks_the_file_of_that_name),
         cmocka_unit_test(replaces),
         cmocka_unit_test(fails_whole),
     };
