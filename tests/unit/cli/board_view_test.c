@@ -239,6 +239,7 @@ static void many_hosts(void **state)
     assert_non_null(strstr(screen(&view, 60, 5), "\n16 hosts: 1 refused, 11 lost, 4 live\n"));
     for (size_t i = 0; i < ARRAY_COUNT(many); i++) {
         many[i].state = i == 3 ? T3_READER_CONNECTING : T3_READER_LIVE;
+        many[i].error = (struct t3_rpc_error){.code = T3_RPC_OK};
     }
     assert_non_null(strstr(screen(&view, 40, 12), "\nh0 live  h1 live  h2 live  h3 connecting\n"
                                                   "and 12 more: 12 live\n"
