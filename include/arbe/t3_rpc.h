@@ -44,7 +44,8 @@ enum t3_rpc_code {
 struct t3_rpc_error {
     enum t3_rpc_code code;
     int status;                         /* HTTP status; 0: there was none */
-    char message[T3_RPC_MESSAGE_BYTES]; /* one line: what was wrong; never holds the token */
+    char message[T3_RPC_MESSAGE_BYTES]; /* one line: what was wrong. What it quotes of the
+                                         * server has "***" for the token and parts of it */
 };
 
 /* The name of a code, such as "AUTH". Static storage. */
@@ -112,7 +113,8 @@ enum t3_rpc_event_kind {
                           * the defect, if that was it. Nothing follows */
 };
 
-/* `json` and what it points to live until the next event is asked for. It has a NUL behind it. */
+/* `json` and what it points to live until the next event is asked for. It has a NUL behind it, and
+ * is what the server said, be that the token. */
 struct t3_rpc_event {
     enum t3_rpc_event_kind kind;
     uint64_t id;      /* of the request; 0: of the connection */

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/json_value.h"
 #include "base/limits.h"
+#include "base/redact.h"
 #include "cli/t3_http.h"
 #include "cli/t3_url.h"
 
@@ -268,6 +269,9 @@ int t3_session_exchange(const struct t3_site *site, const char *credential, cons
     t3_http_answer_finish(&answer);
     if (code == 0) {
         *ret_grant = grant;
+    } else {
+        redact(msg->text, credential); /* servers may quote it */
+        redact(msg->text, grant.token);
     }
     explicit_bzero(&grant, sizeof(grant));
     return code;
@@ -358,6 +362,9 @@ int t3_session_check(const struct t3_site *site, const char *token, const char *
         code = judge(answer.json, scope, msg);
     }
     t3_http_answer_finish(&answer);
+    if (code != 0) {
+        redact(msg->text, token); /* servers may quote it */
+    }
     return code;
 }
 
@@ -392,6 +399,7 @@ static int ask_revoke(const struct t3_site *site, const char *token, const char 
         code = err_set(msg, ERR_GONE, "the server did not take the token any more");
     } else {
         (void)odd_answer(&answer, "POST", path, msg); /* the sentence */
+        redact(msg->text, token);                     /* servers may quote it */
         code = ERR_EXISTS;
     }
     t3_http_answer_finish(&answer);

@@ -5,6 +5,7 @@
 #include "t3/rpc_session.h"
 
 #include "base/limits.h"
+#include "base/redact.h"
 #include "base/version.h"
 #include "t3/rpc_check.h"
 #include "t3/rpc_error.h"
@@ -85,6 +86,16 @@ static void on_opened(void *context)
     unlock(rpc);
 }
 
+#define BEFORE_TOKEN "Bearer "
+
+/* Servers may quote the token that they got. */
+static void hide_token(const struct t3_rpc *rpc, struct t3_rpc_error *error)
+{
+    if (rpc->authorization != NULL) {
+        redact(error->message, rpc->authorization + sizeof(BEFORE_TOKEN) - 1);
+    }
+}
+
 static int on_message(void *context, struct buf *message)
 {
     struct t3_rpc *rpc = context;
@@ -92,6 +103,11 @@ static int on_message(void *context, struct buf *message)
     struct t3_frame frame = {.kind = T3_FRAME_OTHER, .json = SLICE("")};
     int code = t3_frame_read(buf_slice(message), rpc->depth_max, &frame, &error);
 
+    if (code != T3_RPC_OK) {
+        hide_token(rpc, &error);
+    } else if (frame.error.code != T3_RPC_OK) {
+        hide_token(rpc, &frame.error);
+    }
     lock(rpc);
     if (code == T3_RPC_OK) {
         code = rpc_session_take(&rpc->session, &frame, message, &error);
@@ -129,9 +145,11 @@ static bool is_full(void *context)
 static void on_closed(void *context, const struct t3_rpc_error *error)
 {
     struct t3_rpc *rpc = context;
+    struct t3_rpc_error told = *error;
 
+    hide_token(rpc, &told);
     lock(rpc);
-    rpc_session_end(&rpc->session, error, SLICE(""), NULL);
+    rpc_session_end(&rpc->session, &told, SLICE(""), NULL);
     unlock(rpc);
 }
 
@@ -154,7 +172,7 @@ static char *join(const char *before, const char *text)
 static bool copy_texts(struct t3_rpc *rpc, const struct t3_rpc_options *o)
 {
     rpc->user_agent = join("", o->user_agent != NULL ? o->user_agent : "arbe/" ARBE_VERSION);
-    rpc->authorization = o->token != NULL ? join("Bearer ", o->token) : NULL;
+    rpc->authorization = o->token != NULL ? join(BEFORE_TOKEN, o->token) : NULL;
     rpc->ca_file = o->ca_file != NULL ? join("", o->ca_file) : NULL;
     return rpc->user_agent != NULL && (o->token == NULL || rpc->authorization != NULL) &&
            (o->ca_file == NULL || rpc->ca_file != NULL);

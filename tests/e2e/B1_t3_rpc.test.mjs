@@ -291,6 +291,17 @@ for (const fatalDefects of [true, false]) {
             await defect(client, call, { name: 'RangeError', message: 'no' });
         });
 
+        test('a sentence does not repeat the token that a server quotes, whole or cut', async () => {
+            const { peer, client } = await connect();
+            for (const [text, told] of [[`no session for ${TOKEN}.`, 'no session for ***.'], [`${'x'.repeat(180)}${TOKEN}`, `${'x'.repeat(180)}***`]]) {
+                peer.answers[PROJECTION] = (call) => call.fail({ _tag: 'OrchestrationV2GetThreadProjectionError', threadId: 't-1', message: text });
+                const { code, message } = await client.next('error', await client.begin('call', PROJECTION, { threadId: 't-1' }));
+                assert.equal(code, 'FAILED');
+                assert.ok(message.endsWith(told), message);
+            }
+            await client.end();
+        });
+
         test('an unknown method', async () => {
             const { client } = await connect();
             for (const verb of ['call', 'subscribe']) {

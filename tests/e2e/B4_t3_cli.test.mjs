@@ -218,6 +218,17 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         assert.deepEqual(names(dir), []);
     });
 
+    test('a sentence does not repeat what a server quotes of credential or token', async (t) => {
+        const peer = await peerFor(t, { pairing: 'pair_hidden_words' });
+        const { shell } = user();
+        const login = () => shell.run(['login', peer.url, '--host', 'mac'], { input: 'pair_hidden_words' });
+        peer.sessions.answers['POST /oauth/token'] = () => ({ status: 400, body: { reason: 'no_pair_hidden_words' } });
+        await refused(login(), 1, /with 400 \(no_\*\*\*\)/, ['pair_hidden']);
+        peer.sessions.answers['POST /oauth/token'] = () => ({ status: 200, body: { access_token: 'token_hidden_words', token_type: 'Bearer', scope: READ } });
+        peer.sessions.answers['GET /api/auth/session'] = () => ({ status: 500, body: { reason: 'token_hidden_words' } });
+        await refused(login(), 1, /with 500 \(\*\*\*\); end its session/, ['token_hidden']);
+    });
+
     test('a credential is spent once', async (t) => {
         const peer = await peerFor(t);
         const { shell } = user();
