@@ -19,10 +19,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define LABEL_BYTES  256u /* with the NUL; as of a host of the file */
-#define NAMES_BYTES  120u /* of hosts in a sentence */
-#define ENDING_BYTES 110u /* of a sentence, for what became of a token */
-#define DAY_S        86400u
+#define LABEL_BYTES 256u /* with the NUL; as of a host of the file */
+#define NAMES_BYTES 120u /* of hosts in a sentence */
+#define DAY_S       86400u
 
 /* What a login is about. Holds secrets. */
 struct login {
@@ -197,24 +196,6 @@ static void name_client(char out[static 128])
     (void)snprintf(out, 128, "arbe%s%s", host[0] == '\0' ? "" : " on ", host);
 }
 
-/* A token that is not kept is ended; `msg` says why it is not, and how that went is added. */
-static void end_token(const struct login *l, struct errmsg *msg)
-{
-    char id[T3_SESSION_ID_BYTES] = "ID";
-    struct errmsg why = {{0}};
-    int code = t3_session_revoke(&l->site, l->grant.token, &why);
-    size_t len = strlen(msg->text);
-
-    len = len > sizeof(msg->text) - ENDING_BYTES ? sizeof(msg->text) - ENDING_BYTES : len;
-    if (code == 0 || code == ERR_GONE) {
-        (void)snprintf(msg->text + len, sizeof(msg->text) - len, "; its session was ended");
-        return;
-    }
-    (void)t3_session_id(l->grant.token, id); /* else it is to be looked up */
-    (void)snprintf(msg->text + len, sizeof(msg->text) - len,
-                   "; end its session: t3 auth session revoke %.60s", id);
-}
-
 static int exchange(struct login *l, struct errmsg *msg)
 {
     char client[128];
@@ -228,7 +209,7 @@ static int exchange(struct login *l, struct errmsg *msg)
     }
     code = t3_session_check(&l->site, l->grant.token, l->grant.scope, msg);
     if (code != 0) {
-        end_token(l, msg);
+        t3_session_drop(&l->site, l->grant.token, msg);
     }
     return code;
 }
@@ -260,7 +241,7 @@ static int keep(struct login *l, struct errmsg *msg)
     if (code == 0) {
         (void)snprintf(l->kept.token, sizeof(l->kept.token), "%s", path);
     } else {
-        end_token(l, msg);
+        t3_session_drop(&l->site, l->grant.token, msg);
     }
     return code;
 }

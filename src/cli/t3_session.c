@@ -20,6 +20,8 @@
 #define REVOKE_PATH     "/api/auth/session/revoke"
 #define CLIENT_PATH     "/api/auth/clients/revoke"
 #define FORM_TYPE       "application/x-www-form-urlencoded"
+#define ENDING_BYTES    110u       /* of a sentence, for what became of a token */
+#define LONG_BYTES      (7u * KIB) /* of a token that can be sent, if not kept */
 #define FORM_BYTES_MAX  (8u * KIB)
 
 /* ------------------------------------------------------------------ answers */
@@ -210,21 +212,33 @@ static int refuse_exchange(const struct t3_http_answer *answer, struct errmsg *m
     }
 }
 
-/* What a header can carry. */
+/* What a header can carry. Bearer tokens have no '?': it stands for what was odd (take_text). */
 static bool is_token(const char *token)
 {
     size_t len = strlen(token);
 
     for (size_t i = 0; i < len; i++) {
-        if (token[i] < 0x21 || token[i] > 0x7e) {
+        if (token[i] < 0x21 || token[i] > 0x7e || token[i] == '?') {
             return false;
         }
     }
     return len > 0;
 }
 
-static int read_grant(const struct t3_http_answer *answer, struct t3_grant *grant,
-                      struct errmsg *msg)
+/* A token that cannot be kept, since it is too long or odd, is good all the same. */
+static void drop_odd(const struct t3_site *site, struct slice answer, struct errmsg *msg)
+{
+    char token[LONG_BYTES];
+    bool whole = take_text(answer, "access_token", token, sizeof(token));
+
+    if (token[0] != '\0') {
+        t3_session_drop(site, whole && is_token(token) ? token : NULL, msg);
+    }
+    explicit_bzero(token, sizeof(token));
+}
+
+static int read_grant(const struct t3_site *site, const struct t3_http_answer *answer,
+                      struct t3_grant *grant, struct errmsg *msg)
 {
     char type[T3_TEXT_BYTES];
 
@@ -239,8 +253,11 @@ static int read_grant(const struct t3_http_answer *answer, struct t3_grant *gran
         grant->expires_in_s = 0;
     }
     if (!whole || !is_token(grant->token) || strcasecmp(type, "Bearer") != 0) {
-        return err_set(msg, ERR_FAILED,
-                       "the server answered POST " TOKEN_PATH " with no bearer token");
+        (void)err_set(msg, ERR_FAILED,
+                      "the server answered POST " TOKEN_PATH " with no bearer token that can be "
+                      "kept");
+        drop_odd(site, answer->json, msg);
+        return ERR_FAILED;
     }
     return 0;
 }
@@ -265,7 +282,7 @@ int t3_session_exchange(const struct t3_site *site, const char *credential, cons
 
     explicit_bzero(form.ptr, form.cap);
     buf_finish(&form);
-    code = code == 0 ? read_grant(&answer, &grant, msg) : code;
+    code = code == 0 ? read_grant(site, &answer, &grant, msg) : code;
     t3_http_answer_finish(&answer);
     if (code == 0) {
         *ret_grant = grant;
@@ -418,6 +435,25 @@ int t3_session_revoke(const struct t3_site *site, const char *token, struct errm
     int len = snprintf(body, sizeof(body), "{\"sessionId\":\"%s\"}", id);
 
     return ask_revoke(site, token, CLIENT_PATH, (struct slice){body, (size_t)len}, msg);
+}
+
+void t3_session_drop(const struct t3_site *site, const char *token, struct errmsg *msg)
+{
+    char id[T3_SESSION_ID_BYTES] = "ID";
+    struct errmsg why = {{0}};
+    int code = token == NULL ? ERR_INVALID : t3_session_revoke(site, token, &why);
+    size_t len = strlen(msg->text);
+
+    len = len > sizeof(msg->text) - ENDING_BYTES ? sizeof(msg->text) - ENDING_BYTES : len;
+    if (code == 0 || code == ERR_GONE) {
+        (void)snprintf(msg->text + len, sizeof(msg->text) - len, "; its session was ended");
+        return;
+    }
+    if (token != NULL) {
+        (void)t3_session_id(token, id); /* else it is to be looked up */
+    }
+    (void)snprintf(msg->text + len, sizeof(msg->text) - len,
+                   "; end its session: t3 auth session revoke %.60s", id);
 }
 
 bool t3_session_id(const char *token, char out[static T3_SESSION_ID_BYTES])

@@ -51,6 +51,10 @@ int t3_session_exchange(const struct t3_site *site, const char *credential, cons
 int t3_session_check(const struct t3_site *site, const char *token, const char *scope,
                      struct errmsg *msg) MUST_USE;
 
+/* Ends the session of a token that is not kept; NULL: one that cannot be sent. Adds to the sentence
+ * in `msg`, which says why it is not kept, how that went, or what is to be done. */
+void t3_session_drop(const struct t3_site *site, const char *token, struct errmsg *msg);
+
 /* Ends the session of a token. ERR_EXISTS: the server said no, or knows no way, and the sentence
  * tells; the token is still good. ERR_GONE: it was not good any more. */
 int t3_session_revoke(const struct t3_site *site, const char *token, struct errmsg *msg) MUST_USE;

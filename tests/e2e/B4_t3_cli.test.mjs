@@ -196,8 +196,9 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
             ['POST /oauth/token', { status: 426 }, /another protocol/],
             ['POST /oauth/token', { status: 500, body: { code: 'internal_error', reason: 'access_token_issuance_failed' } }, /with 500 \(access_token_issuance_failed\)/],
             ['POST /oauth/token', { status: 200, body: { access_token: '', token_type: 'Bearer' } }, /no bearer token/],
-            ['POST /oauth/token', { status: 200, body: { access_token: 'a b', token_type: 'Bearer', scope: READ } }, /no bearer token/],
-            ['POST /oauth/token', { status: 200, body: { access_token: 'x'.repeat(4096), token_type: 'Bearer', scope: READ } }, /no bearer token/],
+            ['POST /oauth/token', { status: 200, body: { access_token: 'a b', token_type: 'Bearer', scope: READ } }, /no bearer token that can be kept; end its session: t3 auth session revoke ID\n/],
+            ['POST /oauth/token', { status: 200, body: { access_token: 'a\r\nb', token_type: 'Bearer', scope: READ } }, /no bearer token that can be kept; end its session/],
+            ['POST /oauth/token', { status: 200, body: { access_token: 'x'.repeat(4096), token_type: 'Bearer', scope: READ } }, /no bearer token that can be kept; end its session/],
             ['POST /oauth/token', { status: 200, body: { access_token: 'x', token_type: 'DPoP', scope: READ } }, /no bearer token/],
             ['POST /oauth/token', { status: 200, body: { access_token: 'x', token_type: 'Bearer', scope: 'y'.repeat(70_000) } }, /more than 65536 bytes/],
             ['GET /api/auth/session', { status: 200, body: { authenticated: false } }, /does not take the token/],
@@ -234,6 +235,18 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         const { shell } = user();
         await shell.good(['login', peer.url, '--host', 'mac'], { input: 'PAIR-1' });
         await refused(shell.run(['login', peer.url, '--host', 'mac'], { input: 'PAIR-1' }), 1, /used already/, ['PAIR-1']);
+    });
+
+    test('a token that is too long to keep is ended', async (t) => {
+        const peer = await peerFor(t);
+        const { shell, dir } = user();
+        const long = 'x'.repeat(5000);
+        peer.grant(long);
+        peer.sessions.endsItself = true;
+        peer.sessions.answers['POST /oauth/token'] = () => ({ status: 200, body: { access_token: long, token_type: 'Bearer', scope: READ } });
+        await refused(shell.run(['login', peer.url], { input: 'PAIR-1' }), 1, /no bearer token that can be kept; its session was ended/, ['xxxx']);
+        assert.ok(peer.sessions.tokens.get(long).revoked);
+        assert.deepEqual(names(dir), []);
     });
 
     test('a token that may do more than read is ended and not kept', async (t) => {

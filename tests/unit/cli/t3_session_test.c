@@ -67,7 +67,8 @@ static void judges_long_scopes(void **state)
                    (int)sizeof(scope), scope);
     struct t3_http_answer answer = answer_of(200, session);
 
-    assert_int_equal(read_grant(&answer, &grant, &msg), 0);
+    assert_int_equal(
+        read_grant(&(struct t3_site){.url = "http://127.0.0.1:1"}, &answer, &grant, &msg), 0);
     assert_int_equal(judge(SLICE("{\"authenticated\":true}"), grant.scope, &msg), ERR_MISMATCH);
 }
 
@@ -109,13 +110,16 @@ static void takes_tokens(void **state)
                        (int)len, token);
         struct t3_http_answer answer = answer_of(200, json);
 
-        assert_int_equal(read_grant(&answer, &grant, &msg),
-                         len < T3_READER_TOKEN_BYTES ? 0 : ERR_FAILED);
+        assert_int_equal(
+            read_grant(&(struct t3_site){.url = "http://127.0.0.1:1"}, &answer, &grant, &msg),
+            len < T3_READER_TOKEN_BYTES ? 0 : ERR_FAILED);
     }
     assert_int_equal(grant.expires_in_s, 60);
     struct t3_http_answer none = answer_of(200, "{\"token_type\":\"Bearer\"}");
 
-    assert_int_equal(read_grant(&none, &grant, &msg), ERR_FAILED);
+    assert_int_equal(
+        read_grant(&(struct t3_site){.url = "http://127.0.0.1:1"}, &none, &grant, &msg),
+        ERR_FAILED);
 }
 
 /* The id of a session, from claims that look as T3's do, and from nothing else. */
