@@ -172,13 +172,13 @@ static int with_settings(struct command_line *line, const struct settings_source
         0) {
         return usage(line->serving, &msg);
     }
-    if (line->running->print_config) {
-        return settings_print(line->running, sources, stdout) ? COMMAND_GOOD : COMMAND_FAILED;
-    }
     int code = line->serving->check == NULL ? 0 : line->serving->check(line->running, &msg);
 
     if (code != 0) {
         return refused(line->serving, code, &msg);
+    }
+    if (line->running->print_config) {
+        return settings_print(line->running, sources, stdout) ? COMMAND_GOOD : COMMAND_FAILED;
     }
     if (read_tunables(line, line->running, &config.tunables, &msg) != 0 ||
         (line->running->log_file != NULL &&

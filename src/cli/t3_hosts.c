@@ -187,7 +187,8 @@ static int add_named(struct source *s, const char *label, const char *url, struc
     return add_host(s, slice_of(label), url == NULL ? of_file->url : url, of_file, msg);
 }
 
-/* The URL of a HOST=URL. What has a name and password in it is not repeated. */
+/* The URL of a HOST=URL. What may have a password or a ticket in it is not
+ * repeated. */
 static int check_url_of(struct slice label, const char *url, struct errmsg *msg)
 {
     struct errmsg why = {{0}};
@@ -195,7 +196,7 @@ static int check_url_of(struct slice label, const char *url, struct errmsg *msg)
 
     if (code != 0) {
         code = err_set(msg, code, "\"%.50s\" is no URL for the host \"%.*s\": %.120s",
-                       strchr(url, '@') == NULL ? url : "...",
+                       strpbrk(url, "@?") == NULL ? url : "...",
                        (int)(label.len < 40 ? label.len : 40), label.ptr, why.text);
     }
     return code;

@@ -3,6 +3,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/t3_hosts_file.h"
+#include "cli/t3_url.h"
 
 #include <unistd.h>
 
@@ -63,5 +64,7 @@ int t3_kept_find(struct t3_kept *kept, const char *label, struct errmsg *msg)
 
 struct slice t3_kept_shown_url(const char *url)
 {
-    return (struct slice){url, strcspn(url, "?")};
+    struct errmsg why;
+
+    return t3_url_check(url, &why) == 0 ? slice_of(url) : SLICE("(no good URL)");
 }

@@ -29,7 +29,8 @@ void t3_kept_finish(struct t3_kept *kept);
 /* Finds the section of a label, and where its files are. As profile_file_path. */
 int t3_kept_find(struct t3_kept *kept, const char *label, struct errmsg *msg) MUST_USE;
 
-/* A URL without its query, which may be another secret. Borrowed from it. */
+/* A URL of the file, or, where there may be a secret in it since it is none of T3 (t3_url_check),
+ * words that say so. Borrowed from it. */
 struct slice t3_kept_shown_url(const char *url);
 
 #endif

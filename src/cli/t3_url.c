@@ -127,6 +127,11 @@ int t3_url_check(const char *url, struct errmsg *msg)
                        "a T3 server's URL names a host, and perhaps a port, after its \"//\", and "
                        "neither user nor password");
     }
+    if (parts.query.len > 0) {
+        return err_set(msg, ERR_INVALID,
+                       "a T3 server's URL has no \"?\" and nothing after it: what stands there may "
+                       "be a secret, and a URL is shown");
+    }
     return 0;
 }
 

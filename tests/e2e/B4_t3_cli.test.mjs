@@ -555,16 +555,17 @@ describe('arbe t3 logout and list', { timeout: 120_000 }, () => {
 
     test('list tells hosts, URLs and tokens, but no secret', async (t) => {
         const { peer, shell, keep, hosts, kept } = await signedIn(t);
-        keep(`${hosts()}\n[box]\nurl = https://box/?token=sesame\n[gone]\nurl = http://gone\nsecret-file = nowhere\n`);
+        keep(`${hosts()}\n[box]\nurl = https://box/?token=sesame\n[user]\nurl = http://me:sesame@h\n[gone]\nurl = http://gone\nsecret-file = nowhere\n`);
         const text = await shell.good(['list']);
         const wide = peer.url.length;
-        assert.equal(text, `mac   ${peer.url}  with a token\nbox   ${'https://box/'.padEnd(wide)}  without a token\n` +
+        assert.equal(text, `mac   ${peer.url}  with a token\nbox   ${'(no good URL)'.padEnd(wide)}  without a token\n` +
+            `user  ${'(no good URL)'.padEnd(wide)}  without a token\n` +
             `gone  ${'http://gone'.padEnd(wide)}  its token cannot be read\n`);
         const rows = (await shell.good(['list', '--json'])).trim().split('\n').map((line) => JSON.parse(line));
         assert.deepEqual(rows, [
-            { host: 'mac', url: peer.url, token: true }, { host: 'box', url: 'https://box/', token: false }, { host: 'gone', url: 'http://gone', token: false },
+            { host: 'mac', url: peer.url, token: true }, { host: 'box', url: '(no good URL)', token: false }, { host: 'user', url: '(no good URL)', token: false }, { host: 'gone', url: 'http://gone', token: false },
         ]);
-        assert.ok(!text.includes(kept));
+        assert.ok(!text.includes(kept) && !JSON.stringify([text, rows]).includes('sesame'));
         const nobody = user();
         assert.match((await nobody.shell.run(['list'])).stderr, /there is no host in the hosts' file .*\/t3; arbe t3 login URL adds one/);
         assert.equal((await nobody.shell.run(['list', '--t3-hosts', '/nowhere/t3'])).code, 0);

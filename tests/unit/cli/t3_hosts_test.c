@@ -144,10 +144,10 @@ static void takes_flags(void **state)
     struct rig *rig = *state;
 
     put(rig->file, TWO_HOSTS, 0644);
-    assert_int_equal(load(rig, "new=https://n/ws?a=b", "mac", false), 0);
+    assert_int_equal(load(rig, "new=https://n/ws", "mac", false), 0);
     assert_int_equal(rig->hosts.count, 2);
     assert_string_equal(rig->hosts.list[0].label, "new");
-    assert_string_equal(rig->hosts.list[0].url, "https://n/ws?a=b");
+    assert_string_equal(rig->hosts.list[0].url, "https://n/ws");
     assert_string_equal(token_of(rig, 0), "");
     assert_string_equal(rig->hosts.list[1].label, "mac");
     assert_string_equal(token_of(rig, 1), "tok-mac");
@@ -186,7 +186,7 @@ static void finds_one(void **state)
     assert_string_equal(h->list[0].label, "mac");
     assert_string_equal(token_of(rig, 0), "tok-mac");
     t3_hosts_finish(h);
-    assert_int_equal(load_one(rig, "http://mac.local:3774/?a=b"), 0);
+    assert_int_equal(load_one(rig, "http://mac.local:3774/"), 0);
     assert_string_equal(h->list[0].label, "mac.local:3774");
     assert_string_equal(token_of(rig, 0), "");
     t3_hosts_finish(h);
@@ -222,6 +222,9 @@ static void refuses_words(void **state)
     } sentences[] = {
         {"http://h:3773", "--t3 takes HOST=URL, such as mac=http://127.0.0.1:3773"},
         {"http://h/?a=b", "--t3 takes HOST=URL, such as mac=http://127.0.0.1:3773"},
+        {"x=http://h/?a=b",
+         "--t3: \"...\" is no URL for the host \"x\": a T3 server's URL has no "
+         "\"?\" and nothing after it: what stands there may be a secret, and a URL is shown"},
         {"mac=", "--t3: \"\" is no URL for the host \"mac\": a T3 server's URL begins with "
                  "http://, https://, ws:// or wss://"},
         {"foo=ftp://x", "--t3: \"ftp://x\" is no URL for the host \"foo\": a T3 server's URL "

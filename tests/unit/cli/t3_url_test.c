@@ -3,11 +3,11 @@
 
 #include "unit/base/unit.h"
 
-/* The four schemes, in any case, with host, port, path and query. */
+/* The four schemes, in any case, with host, port and path. */
 static void takes_urls(void **state)
 {
     const char *const good[] = {"http://127.0.0.1:3773",      "https://t3.example.org",
-                                "ws://localhost/ws",          "wss://[::1]:3773/ws?a=b",
+                                "ws://localhost/ws",          "wss://[::1]:3773/ws",
                                 "HTTP://Mac.local:1",         "http://h:65535/",
                                 "https://h/behind/a/proxy/ws"};
     struct errmsg msg = {{0}};
@@ -35,6 +35,9 @@ static void refuses_what_is_none(void **state)
                                "http://h:8x",
                                "http://h:999999999999",
                                "http://h/#sesame",
+                               "http://h/ws?wsTicket=sesame",
+                               "http://h?sesame",
+                               "http://h/?",
                                "http://h/a sesame",
                                "http://h/\"sesame",
                                "http://h/\nsesame",
