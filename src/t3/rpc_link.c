@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #define KEPT_BYTES 65536u /* a larger buffer is freed after its use */
 
@@ -400,6 +401,19 @@ int rpc_link_event(struct lws *wsi, enum lws_callback_reasons reason, void *user
 
 /* ------------------------------------------------------------------------------ to a connection */
 
+/* libwebsockets does not tell that it had no descriptor, so one is tried first. Another thread may
+ * take it meanwhile: then the sentence is another. */
+static bool has_descriptor(void)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int error = errno;
+
+    if (fd >= 0) {
+        (void)close(fd); /* nothing was written to it */
+    }
+    return fd >= 0 || (error != EMFILE && error != ENFILE);
+}
+
 /* Tries the next address. */
 static void try_next(struct rpc_link *s)
 {
@@ -409,6 +423,10 @@ static void try_next(struct rpc_link *s)
 
     assert(s->state == RPC_LINK_LOOKING_UP || s->state == RPC_LINK_CONNECTING);
     s->state = RPC_LINK_CONNECTING;
+    if (!has_descriptor()) {
+        fail(s, T3_RPC_ERROR_MEMORY, "no descriptor is left");
+        return;
+    }
     if (rpc_attempt_advance(&s->attempt, now_ms(), s->deadline_ms, numeric, &failure) !=
         T3_RPC_OK) {
         fail_attempt(s, &failure);
