@@ -143,13 +143,22 @@ void out_format(struct out *o, const char *format, ...)
     }
 }
 
+/* The length of what a terminal would obey, or be misled by, at the beginning of `text`; 0: nothing
+ * of that. */
+static size_t harmful(struct slice text)
+{
+    size_t control = utf8_control(text);
+
+    return control > 0 ? control : utf8_reorders(text);
+}
+
 void out_add_shown(struct out *o, struct slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
-        size_t control = utf8_control((struct slice){text.ptr + i, text.len - i});
+        size_t len = harmful((struct slice){text.ptr + i, text.len - i});
 
-        out_add(o, control > 0 ? SLICE("?") : (struct slice){text.ptr + i, 1});
-        i += control > 0 ? control - 1 : 0;
+        out_add(o, len > 0 ? SLICE("?") : (struct slice){text.ptr + i, 1});
+        i += len > 0 ? len - 1 : 0;
     }
 }
 
@@ -182,15 +191,6 @@ void out_add_string(struct out *o, struct slice text)
         text = (struct slice){text.ptr + len, text.len - len};
     }
     out_add(o, SLICE("\""));
-}
-
-/* The length of what a terminal would obey, or be misled by, at the beginning of `text`; 0: nothing
- * of that. */
-static size_t harmful(struct slice text)
-{
-    size_t control = utf8_control(text);
-
-    return control > 0 ? control : utf8_reorders(text);
 }
 
 /* How many bytes of a JSON text can be written as they are. */

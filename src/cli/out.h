@@ -29,7 +29,8 @@ void out_add(struct out *o, struct slice bytes);
 /* The same with a format; at most 1 KiB. */
 void out_format(struct out *o, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Adds a text for people: control characters, which a terminal would obey, become '?'. */
+/* Adds a text for people: control characters, which a terminal would obey, and those that change
+ * the order of others become '?'. */
 void out_add_shown(struct out *o, struct slice text);
 
 /* Adds a JSON string with its quotes. */

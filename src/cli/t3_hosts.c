@@ -61,8 +61,10 @@ int t3_hosts_check_label(struct slice label, struct errmsg *msg)
     bool good = label.len > 0 && label.len <= T3_HOST_BYTES_MAX && utf8_valid(label);
 
     for (size_t i = 0; good && i < label.len; i++) {
+        const struct slice rest = {label.ptr + i, label.len - i};
+
         good = label.ptr[i] != ' ' && memchr("/=[]", label.ptr[i], 4) == NULL &&
-               utf8_control((struct slice){label.ptr + i, label.len - i}) == 0;
+               utf8_control(rest) == 0 && utf8_reorders(rest) == 0;
     }
     return good ? 0
                 : err_set(msg, ERR_INVALID,

@@ -61,17 +61,17 @@ static void write_two(struct out *o)
     out_add(o, SLICE("one\n"));
     out_end_message(o);
     out_format(o, "%d", 2);
-    out_add_shown(o, SLICE(" \x1b[31m\a\n\xc2\x9bK\xc3\x9f"));
+    out_add_shown(o, SLICE(" \x1b[31m\a\n\xc2\x9bK\xc3\x9f\xe2\x80\xaex"));
     out_add(o, SLICE("\n"));
     out_end_message(o);
     out_add(o, SLICE("not whole"));
 }
 
-/* Only whole messages are written, and names cannot move the cursor. */
+/* Only whole messages are written, and names neither move the cursor nor turn what follows. */
 static void whole_messages(void **state)
 {
     (void)state;
-    assert_written(write_two, "one\n2 ?[31m???K\xc3\x9f\n");
+    assert_written(write_two, "one\n2 ?[31m???K\xc3\x9f?x\n");
 }
 
 static void write_after_signal(struct out *o)
