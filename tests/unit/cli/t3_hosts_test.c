@@ -279,7 +279,7 @@ static void refuses_lines(void **state)
         {"[a]\nsecret = x\n", "t3:2: a secret has no place here"},
         {"[a]\nurl\n", "t3:2: a line is"},
         {"[a/b]\nurl = http://h\n", "[a/b]: \"a/b\" is no name for a host"},
-        {"[a\xe2\x80\xaeb]\nurl = http://h\n", "is no name for a host"}, /* it turns what follows */
+        {"[a\xe2\x80\xae]\nurl = http://h\n", "is no name for a host"}, /* it turns what follows */
         {"[a]\nurl = mac\n", "[a]: a T3 server's URL begins with"},
     };
 
