@@ -81,10 +81,9 @@ static int set_value(struct profiles *p, const char *name, const char *value, co
                      struct errmsg *msg)
 {
     struct profile *last = p->count == 0 ? NULL : &p->list[p->count - 1];
-    const char *allow_http = last != NULL && last->allow_http ? "true" : NULL;
     bool is_allow_http = p->form->has_allow_http && strcmp(name, "allow-http") == 0;
     const char **place = last == NULL                       ? NULL
-                         : is_allow_http                    ? &allow_http
+                         : is_allow_http                    ? &last->allow_http_text
                          : strcmp(name, "url") == 0         ? &last->url
                          : strcmp(name, "secret-file") == 0 ? &last->secret_file
                          : strcmp(name, "ca-file") == 0     ? &last->ca_file
@@ -113,7 +112,7 @@ static int set_value(struct profiles *p, const char *name, const char *value, co
         return err_set(msg, ERR_INVALID, "%s: allow-http is true or false", where);
     }
     *place = value;
-    last->allow_http = allow_http != NULL && strcmp(allow_http, "true") == 0;
+    last->allow_http = last->allow_http_text != NULL && strcmp(last->allow_http_text, "true") == 0;
     return 0;
 }
 

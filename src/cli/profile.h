@@ -33,6 +33,8 @@ struct profile {
     const char *secret_file; /* NULL: none */
     const char *ca_file;     /* NULL: the system's certificates */
     bool allow_http;         /* secrets may go where they can be read on the way */
+    /* private */
+    const char *allow_http_text; /* as the file says it; NULL: it does not */
 };
 
 struct profiles {

@@ -276,6 +276,8 @@ static void refuses_lines(void **state)
         {"[a]\ntoken = x\n",
          "t3:2: \"token\" is not known; a host has url, secret-file, ca-file and allow-http"},
         {"[a]\nallow-http = yes\n", "t3:2: allow-http is true or false"},
+        {"[a]\nallow-http = false\nallow-http = true\n",
+         "t3:3: allow-http stands in this host already"},
         {"[a]\nsecret = x\n", "t3:2: a secret has no place here"},
         {"[a]\nurl\n", "t3:2: a line is"},
         {"[a/b]\nurl = http://h\n", "[a/b]: \"a/b\" is no name for a host"},
