@@ -182,7 +182,6 @@ static struct board_item *find(const struct board_state *s, struct slice host,
     return NULL;
 }
 
-/* The time as the board compares it. */
 /* A tombstone is none any more. */
 static void leave_tombs(struct board_state *s, struct board_item *item)
 {

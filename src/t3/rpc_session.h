@@ -29,7 +29,7 @@ struct rpc_session {
     struct list events;   /* in order */
     size_t event_bytes;   /* what their messages hold */
     uint64_t id_last;     /* the latest that was given out */
-    bool closing;         /* nothing is to be sent any more */
+    bool closing;         /* only interrupts are to be sent any more */
     bool ended;           /* the last event is on the list, or was taken */
     struct rpc_event open;
     struct rpc_event closed;
@@ -53,7 +53,7 @@ int rpc_session_ack(struct rpc_session *s, uint64_t id, struct t3_rpc_error *ret
 /* As t3_rpc_interrupt. */
 void rpc_session_interrupt(struct rpc_session *s, uint64_t id);
 
-/* From now on nothing is sent, and what comes is ignored. */
+/* From now on nothing is sent but of what was interrupted before, and what comes is ignored. */
 void rpc_session_close(struct rpc_session *s);
 
 /* The connection stands. */
