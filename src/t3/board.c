@@ -54,8 +54,9 @@ struct t3_board {
 struct folding {
     struct t3_board *board;
     struct host *host;
-    bool listing; /* within a snapshot */
-    bool full;    /* a thread found no room */
+    bool listing;    /* within a snapshot */
+    size_t unlisted; /* rows of the host that it has not listed yet: they go when it ends */
+    bool full;       /* a thread found no room */
 };
 
 const char *t3_board_code_name(enum t3_board_code code)
@@ -276,6 +277,12 @@ static void forget_deleted(struct t3_board *b, struct board_row *r)
     list_remove(&r->deleted);
 }
 
+/* Whether the row is one that goes when the snapshot that is being folded ends. */
+static bool is_unlisted(const struct folding *f, const struct board_row *r)
+{
+    return f->listing && r->present && r->listed != f->board->snapshots;
+}
+
 static int fold_delete(struct folding *f, const struct t3_op *op)
 {
     struct board_row *r = find_row(f->board, f->host, op->thread_id);
@@ -286,8 +293,18 @@ static int fold_delete(struct folding *f, const struct t3_op *op)
     if (r == NULL) {
         return ERR_NOMEM;
     }
+    f->unlisted -= is_unlisted(f, r);
     remember_deleted(f->board, r);
     return 0;
+}
+
+/* Whether a row more would be one too many; those that a snapshot has not listed are about to go,
+ * so one that it does list stands for nothing yet. */
+static bool is_full(const struct folding *f, const struct board_row *r)
+{
+    bool counts = r != NULL && r->present && !is_unlisted(f, r);
+
+    return !counts && f->board->count - f->unlisted >= f->board->options.max_rows;
 }
 
 static int fold_upsert(struct folding *f, const struct t3_op *op)
@@ -299,7 +316,7 @@ static int fold_upsert(struct folding *f, const struct t3_op *op)
     if (r != NULL && !list_empty(&r->deleted) && !op->creates) {
         return 0;
     }
-    if (!was_present && b->count >= b->options.max_rows) {
+    if (is_full(f, r)) {
         f->full = true;
         return 0;
     }
@@ -314,11 +331,23 @@ static int fold_upsert(struct folding *f, const struct t3_op *op)
     int code = t3_row_merge(&r->row, op, (size_t)b->options.snippet_graphemes, &b->scratch);
 
     if (code == 0) {
+        f->unlisted -= is_unlisted(f, r);
         forget_deleted(b, r);
         set_present(b, r, true);
         r->listed = f->listing ? b->snapshots : r->listed;
     }
     return code;
+}
+
+static void begin_snapshot(struct folding *f)
+{
+    f->board->snapshots++;
+    f->listing = true;
+    f->unlisted = 0;
+    LIST_FOR_EACH(node, &f->host->rows)
+    {
+        f->unlisted += container_of(node, struct board_row, in_host)->present;
+    }
 }
 
 /* Threads that the snapshot did not list are there no more; nobody said that they were deleted. */
@@ -334,6 +363,7 @@ static void end_snapshot(struct folding *f)
         }
     }
     f->listing = false;
+    f->unlisted = 0;
 }
 
 static int fold(void *context, const struct t3_op *op)
@@ -346,8 +376,7 @@ static int fold(void *context, const struct t3_op *op)
     case T3_OP_DELETE:
         return fold_delete(f, op);
     case T3_OP_SNAPSHOT_BEGINS:
-        f->board->snapshots++;
-        f->listing = true;
+        begin_snapshot(f);
         return 0;
     case T3_OP_SNAPSHOT_ENDS:
         end_snapshot(f);

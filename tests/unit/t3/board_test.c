@@ -491,6 +491,36 @@ static void test_limits(void **state)
     t3_board_free(b);
 }
 
+/* Rows that a snapshot replaces take no room from those that it lists, also where those that stay
+ * come last; other hosts' rows do, and what the snapshot deletes does not. */
+static void test_full_board_replaced(void **state)
+{
+    struct t3_board *b;
+    struct t3_board_options options;
+    struct t3_board_error error;
+
+    (void)state;
+    t3_board_options_init(&options);
+    options.max_rows = 3;
+    assert_int_equal(t3_board_new(&options, &b, NULL), T3_BOARD_OK);
+    feed(b, SHELL("{'id':'a'},{'id':'b'},{'id':'c'}"));
+    assert_int_equal(code_of(b, HOST, SHELL("{'id':'x'},{'id':'y'},{'id':'z'}"), &error),
+                     T3_BOARD_OK);
+    assert_rows(b, "x|~|~|~|~\ny|~|~|~|~\nz|~|~|~|~\n");
+    assert_int_equal(code_of(b, HOST, SHELL("{'id':'a'},{'id':'x'},{'id':'y'},{'id':'z'}"), &error),
+                     T3_BOARD_ERROR_LIMIT);
+    assert_rows(b, "a|~|~|~|~\nx|~|~|~|~\ny|~|~|~|~\n");
+    assert_int_equal(
+        code_of(b, HOST, SHELL("{'id':'x'},{'id':'x'},{'id':'y','deletedAt':@01:00},{'id':'v'}"),
+                &error),
+        T3_BOARD_OK);
+    assert_rows(b, "v|~|~|~|~\nx|~|~|~|~\n");
+    assert_int_equal(code_of(b, "other", SHELL("{'id':'o'},{'id':'p'}"), &error),
+                     T3_BOARD_ERROR_LIMIT);
+    assert_int_equal(t3_board_count(b), 3);
+    t3_board_free(b);
+}
+
 /* A text that is too long is cut between characters. */
 static void test_cut(void **state)
 {
@@ -606,6 +636,7 @@ int main(void)
         cmocka_unit_test(test_v1),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_full_board_replaced),
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_normalize),
         cmocka_unit_test(test_out_of_memory),
