@@ -214,6 +214,19 @@ static int exchange(struct login *l, struct errmsg *msg)
     return code;
 }
 
+/* The section was not written: the token's file has what was in it, or is not there, as before. */
+static void put_back(const struct login *l, const char *path)
+{
+    struct errmsg msg; /* what failed first is told */
+    bool there;
+
+    if (l->before[0] != '\0' && strcmp(path, l->kept.token) == 0) {
+        (void)!private_file_write(path, "the token", slice_of(l->before), &msg);
+    } else {
+        (void)!private_file_remove(path, "the token", &there, &msg);
+    }
+}
+
 /* The token first: a section whose token is not there would be no use. */
 static int keep(struct login *l, struct errmsg *msg)
 {
@@ -237,6 +250,9 @@ static int keep(struct login *l, struct errmsg *msg)
         };
 
         code = t3_hosts_file_put(l->kept.path, &fresh, msg);
+        if (code != 0) {
+            put_back(l, path);
+        }
     }
     if (code == 0) {
         (void)snprintf(l->kept.token, sizeof(l->kept.token), "%s", path);
@@ -246,23 +262,45 @@ static int keep(struct login *l, struct errmsg *msg)
     return code;
 }
 
+/* Where the token is good that was here before, if it may go there. */
+static int find_site_before(const struct t3_call *call, const struct login *l,
+                            struct t3_site *ret_site, struct errmsg *msg)
+{
+    const struct profile *section = l->kept.section;
+
+    *ret_site = l->site;
+    if (l->renews) {
+        return 0;
+    }
+    ret_site->url = section->url;
+    ret_site->ca_file = l->kept.ca[0] == '\0' ? NULL : l->kept.ca;
+    int code = t3_url_check(section->url, msg);
+
+    return code != 0 ? code
+                     : t3_hosts_check_way(NULL, section->url,
+                                          call->set.allow_http != 0 || section->allow_http, msg);
+}
+
 /* The token that is replaced is of no use to anybody. */
 static void end_token_before(const struct t3_call *call, const struct login *l)
 {
     char id[T3_SESSION_ID_BYTES] = "ID";
+    struct t3_site site;
     struct errmsg msg = {{0}};
 
     if (l->before[0] == '\0' || strcmp(l->before, l->grant.token) == 0) {
         return;
     }
-    int code = t3_session_revoke(&l->site, l->before, &msg);
+    int code = find_site_before(call, l, &site, &msg);
+
+    code = code == 0 ? t3_session_revoke(&site, l->before, &msg) : code;
 
     if (code != 0 && code != ERR_GONE) {
         (void)t3_session_id(l->before, id); /* else it is to be looked up */
         t3_call_tell(call,
-                     "the token that was here before is still good; to end it, on the "
-                     "server's machine: t3 auth session revoke %s",
-                     id);
+                     "the token that was here before is still good; to end it, on %s machine: "
+                     "t3 auth session revoke %s",
+                     l->renews ? "the server's" : "that other server's", id);
     }
 }
 
@@ -309,12 +347,16 @@ static void print_login(struct t3_call *call, const struct login *l)
     out_end_message(o);
 }
 
+/* The token that this login puts another in the place of: of the host that it renews, or of the
+ * file that it writes. */
 static void read_token_before(struct login *l)
 {
+    char ours[T3_HOSTS_PATH_BYTES];
     struct slice token = {"", 0};
     struct errmsg msg;
 
-    if (l->renews && l->kept.token[0] != '\0' &&
+    t3_hosts_file_token_path(l->kept.path, l->label, ours);
+    if (l->kept.token[0] != '\0' && (l->renews || strcmp(ours, l->kept.token) == 0) &&
         secret_read_long(l->kept.token, l->before, sizeof(l->before), &token, &msg) == 0) {
         l->before[token.len] = '\0';
     } else {

@@ -353,6 +353,46 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         assert.ok([...peer.sessions.tokens.values()].every(({ revoked }) => revoked));
     });
 
+    test('a hosts\' file that takes no more leaves all as it was, and the new token is ended', async (t) => {
+        const peer = await peerFor(t);
+        const { shell, dir, hosts, keep, token } = user();
+        peer.sessions.endsItself = true;
+        await shell.good(['login', peer.url, '--host', 'mac'], { input: 'PAIR-1' });
+        const before = readFileSync(token('mac'), 'utf8');
+        const full = hosts() + '#'.repeat(65536 - hosts().length);
+        keep(full);
+        const ca = join(dir, 'ca.pem');
+        writeFileSync(ca, '');
+        const other = await peerFor(t);
+        other.sessions.endsItself = true;
+        for (const [at, args] of [[peer, [peer.url, '--ca-file', ca]], [other, [other.url, '--host', 'box']],
+            [other, [other.url, '--host', 'mac', '--replace', '--ca-file', ca]]]) {
+            at.pair('PAIR-2');
+            await refused(shell.run(['login', ...args], { input: 'PAIR-2' }), 2, /would have more than 65536 bytes; its session was ended/);
+            assert.equal(hosts(), full);
+            assert.deepEqual(names(join(dir, 't3-tokens')), ['mac']);
+            assert.equal(readFileSync(token('mac'), 'utf8'), before);
+            assert.deepEqual([...peer.sessions.tokens].filter(([, { revoked }]) => !revoked).map(([one]) => one), [before]);
+            assert.ok([...other.sessions.tokens.values()].every(({ revoked }) => revoked));
+        }
+    });
+
+    test('a host that is replaced has its token ended where that is good, or says how', async (t) => {
+        const [old, other] = [await peerFor(t), await peerFor(t)];
+        const { shell, token } = user();
+        await shell.good(['login', old.url, '--host', 'mac'], { input: 'PAIR-1' });
+        const first = readFileSync(token('mac'), 'utf8');
+        old.sessions.endsItself = true;
+        await shell.good(['login', other.url, '--host', 'mac', '--replace'], { input: 'PAIR-1' });
+        assert.ok(old.sessions.tokens.get(first).revoked);
+        const second = readFileSync(token('mac'), 'utf8');
+        old.pair('PAIR-2');
+        const { code, stderr } = await shell.run(['login', old.url, '--host', 'mac', '--replace'], { input: 'PAIR-2' });
+        assert.equal(code, 0);
+        assert.match(stderr, /still good; to end it, on that other server's machine: t3 auth session revoke /);
+        assert.ok(!other.sessions.tokens.get(second).revoked);
+    });
+
     test('many at once: all are kept, the file is whole, and its tokens are those that are good', async (t) => {
         for (const [count, name, servers] of [[16, (i) => `h${i}`, 16], [12, () => 'mac', 1]]) {
             const peers = await Promise.all(Array.from({ length: servers }, () => peerFor(t)));
