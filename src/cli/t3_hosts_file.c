@@ -3,6 +3,7 @@
 #include "cli/t3_hosts_file.h"
 
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "cli/config_file.h"
 #include "cli/private_file.h"
 
@@ -215,9 +216,42 @@ static int change(const char *path, const char *label, const struct t3_section *
     return code;
 }
 
+int t3_hosts_file_check_value(const char *name, const char *value, struct errmsg *msg)
+{
+    struct slice rest = slice_of(value);
+    bool good = rest.len > 0 && value[0] != ' ' && value[rest.len - 1] != ' ';
+
+    for (; good && rest.len > 0; rest = (struct slice){rest.ptr + 1, rest.len - 1}) {
+        good = utf8_control(rest) == 0;
+    }
+    return good ? 0
+                : err_set(msg, ERR_INVALID,
+                          "the hosts' file cannot have \"%.150s\" as %s: a value has no control "
+                          "characters, and no space first or last",
+                          value, name);
+}
+
+static int check_section(const struct t3_section *section, struct errmsg *msg)
+{
+    const char *const values[][2] = {
+        {"url", section->url},
+        {"secret-file", section->secret_file},
+        {"ca-file", section->ca_file},
+    };
+    int code = t3_hosts_check_label(slice_of(section->label), msg);
+
+    for (size_t i = 0; code == 0 && i < ARRAY_COUNT(values); i++) {
+        code = values[i][1] == NULL ? 0
+                                    : t3_hosts_file_check_value(values[i][0], values[i][1], msg);
+    }
+    return code;
+}
+
 int t3_hosts_file_put(const char *path, const struct t3_section *section, struct errmsg *msg)
 {
-    return change(path, section->label, section, msg);
+    int code = check_section(section, msg);
+
+    return code == 0 ? change(path, section->label, section, msg) : code;
 }
 
 int t3_hosts_file_remove(const char *path, const char *label, struct errmsg *msg)

@@ -32,8 +32,14 @@ int t3_hosts_file_lock(const char *path, int *ret_fd, struct errmsg *msg) MUST_U
 /* Lets others; `path` as it was locked. */
 void t3_hosts_file_unlock(const char *path, int fd);
 
+/* 0 for what can be the value of `name` in the file: without control characters, so that it stays
+ * one line, and without a space first or last, which would not be read back. Else ERR_INVALID with
+ * a sentence. */
+int t3_hosts_file_check_value(const char *name, const char *value, struct errmsg *msg) MUST_USE;
+
 /* Writes section in, in the place of the one with that label or at the end. ERR_INVALID when the
- * file becomes too long, ERR_IO, ERR_NOMEM; with a sentence. */
+ * file becomes too long, or for a value that cannot stand there; ERR_IO, ERR_NOMEM; with a
+ * sentence. */
 int t3_hosts_file_put(const char *path, const struct t3_section *section,
                       struct errmsg *msg) MUST_USE;
 

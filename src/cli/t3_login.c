@@ -116,7 +116,9 @@ static int settle_label(const struct t3_call *call, struct login *l, struct errm
                        PROFILES_MAX, l->kept.path);
     }
     l->renews = section != NULL && t3_url_same(section->url, l->site.url);
-    return 0;
+    return l->renews && section->ca_file != NULL
+               ? t3_hosts_file_check_value("ca-file", section->ca_file, msg) /* it is kept */
+               : 0;
 }
 
 /* What the user or the file calls it; else it stays for the server to say. A server has one name,
@@ -381,14 +383,24 @@ static int check_way(const struct t3_call *call, const struct login *l, struct e
                              l->site.url);
 }
 
+/* Where --ca-file is, as the hosts' file will say it. */
+static int find_ca(const struct t3_call *call, struct login *l, struct errmsg *msg)
+{
+    if (call->set.ca_file == NULL) {
+        return 0;
+    }
+    if (realpath(call->set.ca_file, l->ca) == NULL) {
+        return err_set(msg, ERR_IO, "cannot open --ca-file %.150s: %s", call->set.ca_file,
+                       strerror(errno));
+    }
+    return t3_hosts_file_check_value("ca-file", l->ca, msg);
+}
+
 static int run_login(struct t3_call *call, struct login *l, struct errmsg *msg)
 {
     int code = t3_kept_open(call, &l->kept, msg);
 
-    if (code == 0 && call->set.ca_file != NULL && realpath(call->set.ca_file, l->ca) == NULL) {
-        code = err_set(msg, ERR_IO, "cannot open --ca-file %.150s: %s", call->set.ca_file,
-                       strerror(errno));
-    }
+    code = code == 0 ? find_ca(call, l, msg) : code;
     code = code == 0 ? t3_hosts_file_check_place(l->kept.path, msg) : code;
     code = code == 0 && call->set.host != NULL ? check_label(call->set.host, msg) : code;
     code = code == 0 ? check_way(call, l, msg) : code;

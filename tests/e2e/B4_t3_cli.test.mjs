@@ -1,8 +1,8 @@
 // Tier B4: arbe t3. Tokens that can only read, and the shapes of what a server tells; the peer is Effect's own server.
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { tempDir } from './lib/server.mjs';
 import { Shell } from './lib/shell.mjs';
@@ -307,6 +307,10 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         const peer = await peerFor(t, { tls });
         const { shell, hosts } = user();
         await refused(shell.run(['login', peer.url], { input: 'PAIR-1' }), 1, /no answer from .*certificate/i);
+        // A path that would be more than a line of the hosts' file, before anything is asked.
+        const odd = join(dirname(caFile), 'ca\nallow-http = true');
+        copyFileSync(caFile, odd);
+        await refused(shell.run(['login', peer.url, '--ca-file', odd], { input: 'PAIR-1' }), 2, /hosts' file cannot have .*as ca-file/);
         assert.deepEqual(asked(peer), []);
         await shell.good(['login', peer.url, '--host', 'mac', '--ca-file', caFile], { input: 'PAIR-1' });
         assert.match(hosts(), new RegExp(`ca-file = ${caFile}\n`));

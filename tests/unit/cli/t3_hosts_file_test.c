@@ -107,6 +107,32 @@ static void caps_the_file(void **state)
     assert_int_equal(info.st_size, sizeof(text) - 1);
 }
 
+/* No value becomes a second line, or is another one when it is read: the file stays as it was. */
+static void refuses_values(void **state)
+{
+    const char *const bad[] = {"",      "/a\nurl = http://x", "/a\r",      "/a ", " /a",
+                               "/a\tb", "/a\x1b[2Jb",         "/a\xc2\x9b"};
+    struct errmsg msg;
+
+    (void)state;
+    put("# x\n");
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        struct t3_section sections[] = {mac, mac, mac, mac};
+
+        sections[0].ca_file = bad[i];
+        sections[1].url = bad[i];
+        sections[2].secret_file = bad[i];
+        sections[3].label = bad[i];
+        for (size_t j = 0; j < ARRAY_COUNT(sections); j++) {
+            msg.text[0] = '\0';
+            assert_int_equal(t3_hosts_file_put(path, &sections[j], &msg), ERR_INVALID);
+            assert_true(msg.text[0] != '\0');
+        }
+        assert_file("# x\n");
+    }
+    assert_int_equal(t3_hosts_file_check_value("ca-file", "/a b/\xc3\xa4.pem", &msg), 0);
+}
+
 /* A link to the file, as people keep who have their settings elsewhere, stays a link. */
 static void follows_links(void **state)
 {
@@ -153,7 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RIG_TEST(puts_sections), RIG_TEST(removes_sections), RIG_TEST(caps_the_file),
-        RIG_TEST(follows_links), RIG_TEST(names_tokens),
+        RIG_TEST(follows_links), RIG_TEST(names_tokens),     RIG_TEST(refuses_values),
     };
 
     return UNIT_RUN(tests);
