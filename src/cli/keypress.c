@@ -48,36 +48,6 @@ static size_t take_sequence(struct slice bytes, bool whole, struct keypress *key
     return len;
 }
 
-static size_t take_escape(struct slice bytes, bool whole, struct keypress *key)
-{
-    if (bytes.len == 1) {
-        key->kind = KEYPRESS_ESCAPE;
-        return whole ? 1 : 0;
-    }
-    if (bytes.ptr[1] == '[' || bytes.ptr[1] == 'O') {
-        return bytes.len == 2 && !whole ? 0 : take_sequence(bytes, whole, key);
-    }
-    if (bytes.ptr[1] == ESCAPE) {
-        key->kind = KEYPRESS_ESCAPE;
-        return 1;
-    }
-    return 2; /* Alt and a key */
-}
-
-static size_t take_control(char byte, struct keypress *key)
-{
-    if (byte == '\r' || byte == '\n') {
-        key->kind = KEYPRESS_ENTER;
-    } else if (byte == 0x7f || byte == '\b') {
-        key->kind = KEYPRESS_BACKSPACE;
-    } else if (byte > 0 && byte <= 26) {
-        key->kind = KEYPRESS_CONTROL;
-        key->text[0] = (char)('a' + byte - 1);
-        key->len = 1;
-    }
-    return 1;
-}
-
 static size_t take_text(struct slice bytes, bool whole, struct keypress *key)
 {
     unsigned char first = (unsigned char)bytes.ptr[0];
@@ -93,6 +63,43 @@ static size_t take_text(struct slice bytes, bool whole, struct keypress *key)
     memcpy(key->text, bytes.ptr, len);
     key->len = len;
     return len;
+}
+
+static size_t take_escape(struct slice bytes, bool whole, struct keypress *key)
+{
+    if (bytes.len == 1) {
+        key->kind = KEYPRESS_ESCAPE;
+        return whole ? 1 : 0;
+    }
+    if (bytes.ptr[1] == '[' || bytes.ptr[1] == 'O') {
+        return bytes.len == 2 && !whole ? 0 : take_sequence(bytes, whole, key);
+    }
+    if (bytes.ptr[1] == ESCAPE) {
+        key->kind = KEYPRESS_ESCAPE;
+        return 1;
+    }
+    /* Alt and a key */
+    if ((unsigned char)bytes.ptr[1] < 0x80) {
+        return 2;
+    }
+    struct keypress ignored;
+    size_t len = take_text((struct slice){bytes.ptr + 1, bytes.len - 1}, whole, &ignored);
+
+    return len > 0 ? len + 1 : 0;
+}
+
+static size_t take_control(char byte, struct keypress *key)
+{
+    if (byte == '\r' || byte == '\n') {
+        key->kind = KEYPRESS_ENTER;
+    } else if (byte == 0x7f || byte == '\b') {
+        key->kind = KEYPRESS_BACKSPACE;
+    } else if (byte > 0 && byte <= 26) {
+        key->kind = KEYPRESS_CONTROL;
+        key->text[0] = (char)('a' + byte - 1);
+        key->len = 1;
+    }
+    return 1;
 }
 
 size_t keypress_take(struct slice bytes, bool whole, struct keypress *ret_key)

@@ -62,6 +62,12 @@ static void halves(void **state)
     assert_keys("\033[5", false, "...");
     assert_keys("\033\033[A", false, "ESC UP ");
     assert_keys("\033x", false, "? ");
+    assert_keys("\033\344\275\240x", false, "? x ");
+    assert_keys("\033\303\251\033[A", false, "? UP ");
+    assert_keys("\033\344\275", false, "...");
+    assert_keys("\033\344\275", true, "? ");
+    assert_keys("\033\377a", false, "...");
+    assert_keys("\033\377aaaa", false, "? a a a a ");
     assert_keys("\344\275", false, "...");
     assert_keys("\344\275", true, "? ");
     assert_keys("\377a", false, "...");
