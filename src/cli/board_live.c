@@ -31,6 +31,7 @@ struct live {
     struct cells shown; /* the one that the terminal shows */
     struct buf bytes;   /* on their way to it */
     struct buf typed;   /* and from it, as far as no key was made of it */
+    int64_t typed_ms;   /* when the last of that came */
     bool known;         /* `shown` is what it shows */
     bool stale;         /* there is something new to show, by the next picture that is due */
     bool at_once;       /* somebody waits for a picture: it is due now, new or not */
@@ -162,6 +163,29 @@ static void take_keys(struct live *l, bool whole)
     buf_consume(&l->typed, done);
 }
 
+/* For how long the rest of a key that has only begun is waited for: 0 if that is over. */
+static int until_whole(const struct live *l, int64_t now_ms)
+{
+    int64_t since = now_ms - l->typed_ms;
+
+    return since >= ESCAPE_MS ? 0 : since < 0 ? ESCAPE_MS : (int)(ESCAPE_MS - since);
+}
+
+/* Once all that is there has been read: what has begun is a key only when its time is over,
+ * whatever else ended the waiting. */
+static void heed_typing(struct live *l, bool readable, int64_t now_ms)
+{
+    if (readable) {
+        if (terminal_read(&l->typed) != 0) {
+            l->code = COMMAND_INTERRUPTED + SIGHUP; /* whose terminal has gone */
+        }
+        l->typed_ms = now_ms;
+        take_keys(l, false);
+    } else if (l->typed.len > 0 && until_whole(l, now_ms) == 0) {
+        take_keys(l, true);
+    }
+}
+
 /* ------------------------------------------------------------------ the loop */
 
 static void heed_terminal(struct live *l)
@@ -184,9 +208,13 @@ static void wait_and_see(struct live *l)
         {.fd = l->terminal.signals, .events = POLLIN},
         {.fd = STDIN_FILENO, .events = POLLIN},
     };
+    int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
     int due = until_draw(l);
-    bool begun = l->typed.len > 0; /* a key has only begun */
-    int ready = interrupt_poll(fds, ARRAY_COUNT(fds), begun && due > ESCAPE_MS ? ESCAPE_MS : due);
+
+    if (l->typed.len > 0 && until_whole(l, now_ms) < due) {
+        due = until_whole(l, now_ms);
+    }
+    int ready = interrupt_poll(fds, ARRAY_COUNT(fds), due);
 
     if (interrupt_signal() != 0) {
         l->code = COMMAND_INTERRUPTED + interrupt_signal();
@@ -195,13 +223,8 @@ static void wait_and_see(struct live *l)
     if (ready > 0 && fds[1].revents != 0) {
         heed_terminal(l);
     }
-    if (ready > 0 && fds[2].revents != 0) {
-        if (terminal_read(&l->typed) != 0) {
-            l->code = COMMAND_INTERRUPTED + SIGHUP; /* whose terminal has gone */
-        }
-        take_keys(l, false);
-    } else if (begun) {
-        take_keys(l, true);
+    if (ready >= 0) { /* else nobody looked whether there is more */
+        heed_typing(l, ready > 0 && fds[2].revents != 0, clock_ms(CLOCK_MONOTONIC));
     }
     if (ready > 0 && fds[0].revents != 0) {
         t3_watch_step(l->call->watch, 0);
