@@ -45,16 +45,16 @@ static size_t whole_characters(const char *text, size_t len)
     return len > 0 && (unsigned char)text[len - 1] >= 0xc0 ? len - 1 : len;
 }
 
-/* Each control character becomes a '?'. What is left of `len`. */
-static size_t replace_controls(char *text, size_t len)
+/* Each character that is harmful to a terminal becomes a '?'. What is left of `len`. */
+static size_t replace_harmful(char *text, size_t len)
 {
     size_t kept = 0;
 
     for (size_t at = 0; at < len; kept++) {
-        size_t control = utf8_control((struct slice){text + at, len - at});
+        size_t harmful = utf8_harmful((struct slice){text + at, len - at});
 
-        text[kept] = control > 0 ? '?' : text[at];
-        at += control > 0 ? control : 1;
+        text[kept] = harmful > 0 ? '?' : text[at];
+        at += harmful > 0 ? harmful : 1;
     }
     return kept;
 }
@@ -70,7 +70,7 @@ static struct slice sentence(char text[static SENTENCE_BYTES_MAX], const char *f
     if (len >= SENTENCE_BYTES_MAX) {
         len = whole_characters(text, SENTENCE_BYTES_MAX - 1);
     }
-    return (struct slice){text, replace_controls(text, len)};
+    return (struct slice){text, replace_harmful(text, len)};
 }
 
 static void put_head(struct buf *line, enum logger_format format, enum logger_level level)
@@ -160,11 +160,11 @@ static bool is_plain(struct slice text)
     return text.len > 0;
 }
 
-/* Whether bytes above ASCII are characters, and none of them one that controls a terminal. */
+/* Whether bytes above ASCII are characters, and none of them one that is harmful to a terminal. */
 static bool is_readable(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
-        if (utf8_control((struct slice){text.ptr + i, text.len - i}) > 1) {
+        if (utf8_harmful((struct slice){text.ptr + i, text.len - i}) > 1) {
             return false;
         }
     }

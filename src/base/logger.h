@@ -38,10 +38,10 @@ void logger_set_level(struct logger *l, enum logger_level level);
 /* Whether lines of that level are written. Any thread; one load. */
 bool logger_wants(const struct logger *l, enum logger_level level);
 
-/* Writes one line: time, level, sentence. The sentence is cut at 1 KiB and its control characters
- * (see utf8_control) become '?', so that text from a client cannot forge a line. When nobody reads
- * the descriptor the line is dropped after a short wait: a server must not stand still because its
- * log does. */
+/* Writes one line: time, level, sentence. The sentence is cut at 1 KiB and its characters that are
+ * harmful to a terminal (see utf8_harmful) become '?', so that text from a client cannot forge a
+ * line. When nobody reads the descriptor the line is dropped after a short wait: a server must not
+ * stand still because its log does. */
 void logger_line(const struct logger *l, enum logger_level level, const char *format, ...)
     PRINTF_LIKE(3, 4);
 

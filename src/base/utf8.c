@@ -117,3 +117,10 @@ size_t utf8_reorders(struct slice s)
 
     return found ? 3 : 0;
 }
+
+size_t utf8_harmful(struct slice s)
+{
+    size_t control = utf8_control(s);
+
+    return control > 0 ? control : utf8_reorders(s);
+}

@@ -34,4 +34,7 @@ size_t utf8_control(struct slice s);
  * when it begins with none. */
 size_t utf8_reorders(struct slice s);
 
+/* Either of them: what must not reach a terminal in a text that somebody else chose. */
+size_t utf8_harmful(struct slice s);
+
 #endif

@@ -15,14 +15,14 @@
 
 #define LINE_BYTES_MAX (64u * KIB)
 
-/* Appends a text in which every control character is a '?'. */
+/* Appends a text in which every character that is harmful to a terminal is a '?'. */
 static void append_shown(struct buf *out, struct slice text)
 {
     for (struct slice rest = text; rest.len > 0;) {
-        size_t control = utf8_control(rest);
-        size_t len = control > 0 ? control : 1;
+        size_t harmful = utf8_harmful(rest);
+        size_t len = harmful > 0 ? harmful : 1;
 
-        buf_append(out, control > 0 ? SLICE("?") : (struct slice){rest.ptr, 1});
+        buf_append(out, harmful > 0 ? SLICE("?") : (struct slice){rest.ptr, 1});
         rest = (struct slice){rest.ptr + len, rest.len - len};
     }
 }

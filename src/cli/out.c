@@ -143,19 +143,10 @@ void out_format(struct out *o, const char *format, ...)
     }
 }
 
-/* The length of what a terminal would obey, or be misled by, at the beginning of `text`; 0: nothing
- * of that. */
-static size_t harmful(struct slice text)
-{
-    size_t control = utf8_control(text);
-
-    return control > 0 ? control : utf8_reorders(text);
-}
-
 void out_add_shown(struct out *o, struct slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
-        size_t len = harmful((struct slice){text.ptr + i, text.len - i});
+        size_t len = utf8_harmful((struct slice){text.ptr + i, text.len - i});
 
         out_add(o, len > 0 ? SLICE("?") : (struct slice){text.ptr + i, 1});
         i += len > 0 ? len - 1 : 0;
@@ -199,7 +190,7 @@ static size_t harmless_run(const struct out *o, struct slice json)
     size_t run = 0;
 
     while (run < json.len && json.ptr[run] != '\n' && json.ptr[run] != '\r' &&
-           (!o->terminal || harmful((struct slice){json.ptr + run, json.len - run}) == 0)) {
+           (!o->terminal || utf8_harmful((struct slice){json.ptr + run, json.len - run}) == 0)) {
         run++;
     }
     return run;
@@ -227,7 +218,7 @@ void out_add_json(struct out *o, struct slice json)
         if (json.len == 0) {
             return;
         }
-        size_t len = harmful(json); /* line ends are control characters, too */
+        size_t len = utf8_harmful(json); /* line ends are control characters, too */
 
         if ((unsigned char)json.ptr[0] < 0x20) {
             out_add(o, SLICE(" ")); /* white space: in a string it would be no JSON */

@@ -107,6 +107,11 @@ static void test_control_characters_are_replaced(void **state)
         logger_line(&f->logger, LOGGER_INFO, "%s",
                     "a\xc2\x9b[\xc2\x80\xc2\x9f\xc2\xa0\xc3\x9f\xc2");
         assert_non_null(strstr(written(f), "a?[??\xc2\xa0\xc3\x9f"));
+        /* Nor make a reader see another order than that of the bytes. */
+        logger_line(&f->logger, LOGGER_INFO, "%s",
+                    "a\xe2\x80\xae"
+                    "b\xd8\x9c\xe2\x81\xa6.");
+        assert_non_null(strstr(written(f), "a?b??."));
     }
 }
 

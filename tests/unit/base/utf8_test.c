@@ -137,6 +137,11 @@ static void test_control(void **state)
     assert_int_equal(utf8_reorders(SLICE("\xd8\x9d")), 0);
     assert_int_equal(utf8_reorders(SLICE("\xe3\x80\xae")), 0);
     assert_int_equal(utf8_reorders((struct slice){NULL, 0}), 0);
+    assert_int_equal(utf8_harmful(SLICE("\xd8\x9c")), 2);
+    assert_int_equal(utf8_harmful(SLICE("\xe2\x80\xae")), 3);
+    assert_int_equal(utf8_harmful(SLICE("\xc2\x9b")), 2);
+    assert_int_equal(utf8_harmful(SLICE("\n")), 1);
+    assert_int_equal(utf8_harmful(SLICE("\xc3\xa4")), 0);
 }
 
 int main(void)
