@@ -64,7 +64,7 @@ int t3_hosts_check_label(struct slice label, struct errmsg *msg)
         const struct slice rest = {label.ptr + i, label.len - i};
 
         good = label.ptr[i] != ' ' && memchr("/=[]", label.ptr[i], 4) == NULL &&
-               utf8_control(rest) == 0 && utf8_reorders(rest) == 0;
+               utf8_harmful(rest) == 0;
     }
     return good ? 0
                 : err_set(msg, ERR_INVALID,
@@ -496,6 +496,9 @@ void t3_host_login_words(struct buf *out, const char *label, const char *url, co
     add_shell_word(out, url);
     buf_append(out, SLICE(" --host "));
     add_shell_word(out, label);
+    if (t3_url_is_exposed(url)) {
+        buf_append(out, SLICE(" --allow-http")); /* it was watched: somebody allowed it */
+    }
     if (file != NULL) {
         buf_append(out, SLICE(" --t3-hosts "));
         add_shell_word(out, file);

@@ -84,8 +84,9 @@ void t3_hosts_finish(struct t3_hosts *hosts);
 int t3_host_token(const struct t3_host *host, char token[static T3_READER_TOKEN_BYTES],
                   struct errmsg *msg) MUST_USE;
 
-/* Appends the command that signs in to a host, so that the token is where it is looked for.
- * `file`: as above. */
+/* Appends the command that signs in to a host, so that the token is where it is looked for;
+ * over plain http with the flag that allows it, as it is allowed to whoever is told. `file`: as
+ * above. */
 void t3_host_login_words(struct buf *out, const char *label, const char *url, const char *file);
 
 /* Sets what a host says of a reader: token (re-read from its file at each connection), CA. `host`

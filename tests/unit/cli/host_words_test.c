@@ -38,6 +38,26 @@ static void test_token(void **state)
     known[1].file = NULL;
 }
 
+/* The advised command must not be refused: over plain http it allows that, but on this machine. */
+static void test_plain_http(void **state)
+{
+    const struct host_place place = {.hosts = &hosts};
+    char text[HOST_WORDS_BYTES];
+    struct t3_watch_host host = {.label = "mac",
+                                 .url = "http://mac.local:3773",
+                                 .state = T3_READER_REFUSED,
+                                 .error = {.code = T3_RPC_ERROR_SCOPE, .message = "no"}};
+
+    (void)state;
+    host_words(text, &host, &place);
+    assert_string_equal(text, "refused: no; sign in with: arbe t3 login http://mac.local:3773 "
+                              "--host mac --allow-http");
+    host.url = "http://127.0.0.1:3773";
+    host_words(text, &host, &place);
+    assert_string_equal(text, "refused: no; sign in with: arbe t3 login http://127.0.0.1:3773 "
+                              "--host mac");
+}
+
 /* Where the token has no file, or is another's to set, r alone would not find the new one. */
 static void test_no_file(void **state)
 {
@@ -96,7 +116,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_token),    cmocka_unit_test(test_no_file),
         cmocka_unit_test(test_own_cure), cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_states),   cmocka_unit_test(test_plain_http),
     };
 
     return UNIT_RUN(tests);
