@@ -29,19 +29,6 @@ struct once {
     struct buf piece;
 };
 
-static void ignore_row(void *context, const struct t3_board_row *row, int gone)
-{
-    (void)context;
-    (void)row;
-    (void)gone;
-}
-
-static void ignore_host(void *context, const struct t3_watch_host *host)
-{
-    (void)context;
-    (void)host;
-}
-
 /* ------------------------------------------------------------------ rows */
 
 static int add_row(void *context, const struct t3_board_row *row)
@@ -181,7 +168,7 @@ static int print(struct once *o)
 int board_print(struct board_call *call)
 {
     struct once o = {.call = call, .form = call->set.json != 0 ? BOARD_JSON : BOARD_PLAIN};
-    struct t3_watch_options options = {.row = ignore_row, .host = ignore_host, .context = &o};
+    struct t3_watch_options options = {.row = NULL}; /* the board is read when all are there */
 
     buf_init(&o.piece, LINE_BYTES_MAX);
     call->out.lines = true;

@@ -43,23 +43,10 @@ static int load_hosts(const struct settings *settings, struct t3_hosts *ret_host
     return flags.t3.count == 0 && flags.file == NULL ? 0 : t3_hosts_load(&flags, ret_hosts, msg);
 }
 
-static void ignore_row(void *context, const struct t3_board_row *row, int gone)
-{
-    (void)context;
-    (void)row;
-    (void)gone;
-}
-
-static void ignore_host(void *context, const struct t3_watch_host *host)
-{
-    (void)context;
-    (void)host;
-}
-
 /* Whether the hosts can be watched; none of them is asked. */
 static int check(const struct settings *settings, struct errmsg *msg)
 {
-    struct t3_watch_options options = {.row = ignore_row, .host = ignore_host};
+    struct t3_watch_options options = {.row = NULL};
     struct t3_watch *watch = NULL;
     struct t3_hosts hosts;
 

@@ -49,7 +49,6 @@ int t3_watch_create(const struct t3_watch_options *options, struct t3_watch **re
     struct t3_board_error error;
     int code;
 
-    assert(options->row != NULL && options->host != NULL);
     if (w == NULL) {
         return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
     }
@@ -202,7 +201,9 @@ int t3_watch_add(struct t3_watch *w, const char *label, const char *url,
 
 static void tell_host(const struct watched *h)
 {
-    h->watch->options.host(h->watch->options.context, &h->shown);
+    if (h->watch->options.host != NULL) {
+        h->watch->options.host(h->watch->options.context, &h->shown);
+    }
 }
 
 static void set_full(struct watched *h, bool full)

@@ -29,8 +29,8 @@ struct t3_watch_host {
 
 struct t3_watch_options {
     struct t3_board_options board;
-    t3_board_change_fn row; /* a row changed or went; not NULL. It must not change the watch */
-    /* The state of a host changed, or its error, or that it is full; not NULL. */
+    t3_board_change_fn row; /* a row changed or went; may be NULL. It must not change the watch */
+    /* The state of a host changed, or its error, or that it is full; may be NULL. */
     void (*host)(void *context, const struct t3_watch_host *host);
     void *context;
 };
