@@ -82,13 +82,13 @@ static bool is_broken(const struct t3_watch_host *host)
 
 static unsigned state_style(const struct board_entry *entry)
 {
-    if (board_state_is_waiting(entry)) {
+    if (board_entry_is_waiting(entry)) {
         return CELL_YELLOW;
     }
-    if (board_state_is_running(entry)) {
+    if (board_entry_is_running(entry)) {
         return CELL_GREEN;
     }
-    return board_state_is_failed(entry) ? CELL_RED : CELL_PLAIN;
+    return board_entry_is_failed(entry) ? CELL_RED : CELL_PLAIN;
 }
 
 /* ------------------------------------------------------------------ above the list */
@@ -324,7 +324,7 @@ static void draw_group(const struct board_view *view, struct cells *cells, int r
 
     if (view->rows.grouping == BOARD_BY_STATE) {
         column = cells_put(cells, row, 0, cells->columns, CELL_BOLD | state_style(first),
-                           board_state_label(first));
+                           board_entry_label(first));
         (void)snprintf(count, sizeof(count), "%zu", group->count);
     } else {
         /* Not to be taken for the line that says how that host stands. */
@@ -349,8 +349,8 @@ static void draw_entry(const struct board_view *view, struct cells *cells, int r
     (void)cells_put(cells, row, l->second, l->second + l->second_width,
                     by_state ? CELL_CYAN : state_style(entry),
                     by_state                          ? board_rows_host(&view->rows, entry->host)
-                    : l->second_width < STATE_COLUMNS ? board_state_brief(entry)
-                                                      : board_state_label(entry));
+                    : l->second_width < STATE_COLUMNS ? board_entry_brief(entry)
+                                                      : board_entry_label(entry));
     (void)cells_put_right(cells, row, l->age, l->age + l->age_width, CELL_PLAIN, slice_of(age));
     (void)cells_put(cells, row, l->snippet, l->snippet + l->snippet_width, CELL_DIM,
                     entry->snippet);
@@ -555,7 +555,7 @@ static void draw_detail(const struct board_view *view, struct cells *cells, int 
     } lines[] = {
         {SLICE("title"), entry->title},
         {SLICE("host"), board_rows_host(&view->rows, entry->host)},
-        {SLICE("state"), board_state_label(entry)},
+        {SLICE("state"), board_entry_label(entry)},
         {SLICE("active"), say_active(active, entry, now_ms)},
         {SLICE("thread"), entry->id},
         {SLICE("message"), entry->snippet},

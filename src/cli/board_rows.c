@@ -60,30 +60,30 @@ static enum rank rank_of(struct slice state)
     return RANK_OTHER;
 }
 
-struct slice board_state_label(const struct board_entry *entry)
+struct slice board_entry_label(const struct board_entry *entry)
 {
     return entry->rank == RANK_OTHER && entry->state.len > 0 ? entry->state
                                                              : states[entry->rank].label;
 }
 
-struct slice board_state_brief(const struct board_entry *entry)
+struct slice board_entry_brief(const struct board_entry *entry)
 {
     return entry->rank == RANK_OTHER && entry->state.len > 0 ? entry->state
                                                              : states[entry->rank].brief;
 }
 
-bool board_state_is_waiting(const struct board_entry *entry)
+bool board_entry_is_waiting(const struct board_entry *entry)
 {
     return entry->rank == RANK_WAITING;
 }
 
-bool board_state_is_running(const struct board_entry *entry)
+bool board_entry_is_running(const struct board_entry *entry)
 {
     return entry->rank == RANK_RUNNING || entry->rank == RANK_STARTING ||
            entry->rank == RANK_PREPARING;
 }
 
-bool board_state_is_failed(const struct board_entry *entry)
+bool board_entry_is_failed(const struct board_entry *entry)
 {
     return entry->rank == RANK_FAILED;
 }
@@ -182,7 +182,7 @@ static bool matches(const struct board_rows *rows, const struct board_entry *ent
 
     while (word < end) {
         if (!contains(entry->title, word) && !contains(rows->hosts[entry->host], word) &&
-            !contains(board_state_label(entry), word) && !contains(entry->snippet, word)) {
+            !contains(board_entry_label(entry), word) && !contains(entry->snippet, word)) {
             return false;
         }
         while (*word++ != 0) {
@@ -423,9 +423,9 @@ static void add_shown(struct board_rows *rows, struct board_entry *entry)
 
     rows->shown[at] = entry;
     entry->shown_at = at;
-    rows->waiting += board_state_is_waiting(entry) ? 1 : 0;
-    rows->running += board_state_is_running(entry) ? 1 : 0;
-    rows->failed += board_state_is_failed(entry) ? 1 : 0;
+    rows->waiting += board_entry_is_waiting(entry) ? 1 : 0;
+    rows->running += board_entry_is_running(entry) ? 1 : 0;
+    rows->failed += board_entry_is_failed(entry) ? 1 : 0;
     if (at == 0 || compare_groups(rows, rows->shown[at - 1], entry) != 0) {
         rows->groups[rows->group_count++] = (struct board_group){.first = at};
     }

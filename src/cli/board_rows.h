@@ -28,7 +28,7 @@ struct board_entry {
     struct slice time; /* of its last activity, as it came */
     struct slice snippet;
     size_t host;     /* index of its host */
-    size_t rank;     /* of its state; board_state_label */
+    size_t rank;     /* of its state; board_entry_label */
     int64_t at_ms;   /* of `time`, since 1970; -1: none */
     size_t at;       /* private: in `all` */
     size_t shown_at; /* in `shown`, if it matches */
@@ -99,18 +99,18 @@ void board_rows_select(struct board_rows *rows, size_t shown_at);
 void board_rows_sort(struct board_rows *rows);
 
 /* What a state is called for people; borrowed from the entry, or static. */
-struct slice board_state_label(const struct board_entry *entry);
+struct slice board_entry_label(const struct board_entry *entry);
 
 #define BOARD_BRIEF_COLUMNS 6
 
 /* Likewise in at most so many columns; a state that nobody here knows, in as many as it needs. */
-struct slice board_state_brief(const struct board_entry *entry);
+struct slice board_entry_brief(const struct board_entry *entry);
 
 /* The ranks of states that ask for attention. */
-bool board_state_is_waiting(const struct board_entry *entry);
+bool board_entry_is_waiting(const struct board_entry *entry);
 /* Likewise: something is under way. */
-bool board_state_is_running(const struct board_entry *entry);
+bool board_entry_is_running(const struct board_entry *entry);
 /* Likewise: it ended badly. */
-bool board_state_is_failed(const struct board_entry *entry);
+bool board_entry_is_failed(const struct board_entry *entry);
 
 #endif

@@ -35,7 +35,7 @@ static const char *shown(struct board_rows *rows)
         const struct board_group *group = &rows->groups[i];
         struct slice name = rows->grouping == BOARD_BY_HOST
                                 ? board_rows_host(rows, rows->shown[group->first]->host)
-                                : board_state_label(rows->shown[group->first]);
+                                : board_entry_label(rows->shown[group->first]);
 
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%.*s:", i == 0 ? "" : "; ",
                                  (int)name.len, name.ptr);
@@ -77,7 +77,7 @@ static void by_state(void **state)
     assert_int_equal(rows.running, 3);
     assert_int_equal(rows.failed, 1);
     for (size_t i = 0; i < rows.shown_count; i++) { /* at most 6 columns, but for a tomorrow's */
-        struct slice brief = board_state_brief(rows.shown[i]);
+        struct slice brief = board_entry_brief(rows.shown[i]);
 
         assert_true((brief.len > 0 && brief.len <= BOARD_BRIEF_COLUMNS) ||
                     slice_equal(brief, rows.shown[i]->state));
