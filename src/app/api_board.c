@@ -18,15 +18,17 @@ static void put_hosts(struct api_call *c, const struct board_state *state)
     buf_append_char(&c->answer, ']');
 }
 
-/* At least one row, if there is one, so that whoever pages gets on. */
+/* At least one row, if there is one, so that whoever pages gets on. A page is full by its rows: the
+ * hosts, which stand in each, would else leave room for one. */
 static void put_rows(struct api_call *c, const struct board_state *state,
                      const struct board_place *after, size_t limit)
 {
     const struct board_item *row = board_state_behind(state, after);
     const struct board_item *last = NULL;
+    size_t end = c->answer.len + API_PAGE_BYTES_MAX;
 
     buf_append(&c->answer, SLICE("\"rows\":["));
-    for (size_t i = 0; row != NULL && i < limit && (i == 0 || !paging_is_full(c)); i++) {
+    for (size_t i = 0; row != NULL && i < limit && (i == 0 || c->answer.len < end); i++) {
         paging_item(c, i);
         buf_append(&c->answer, row->json);
         last = row;

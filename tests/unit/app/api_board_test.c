@@ -7,10 +7,12 @@ static int fake_params_end(struct params *p);
 #include "app/api_board.c"
 #undef params_end
 
+#include "base/limits.h"
 #include "unit/app/app_rig.h"
 
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 static struct {
     atomic_bool armed;
@@ -61,10 +63,58 @@ static void revoked_meanwhile(void **state)
     free(a);
 }
 
+#define HOSTS 1024u /* as many as a board has, with labels as long as they may be */
+#define ROWS  200u
+
+static struct board_state *crowded(void)
+{
+    struct board_state *s = NULL;
+    char label[256];
+    char json[320];
+    char id[16];
+
+    assert_int_equal(board_state_create(4, 1, &s), 0);
+    memset(label, 'h', sizeof(label));
+    for (unsigned i = 0; i < HOSTS; i++) {
+        struct slice name = {label, sizeof(label) - 1};
+        int len = snprintf(json, sizeof(json), "{\"host\":\"%.*s\"}", (int)name.len, name.ptr);
+
+        assert_int_equal(board_state_put_host(s, i, name, (struct slice){json, (size_t)len}), 0);
+    }
+    for (unsigned i = 0; i < ROWS; i++) {
+        int len = snprintf(id, sizeof(id), "%u", i);
+        const struct t3_board_row row = {.host = {"h", 1}, .thread_id = {id, (size_t)len}};
+
+        assert_int_equal(board_state_put(s, &row), 0);
+    }
+    return s;
+}
+
+/* However many hosts there are, and they stand in each page, a page has as many rows. */
+static void page_of_many_hosts(void **state)
+{
+    (void)state;
+    struct board_state *s = crowded();
+    struct api_call c = {.x = NULL};
+
+    buf_init(&c.answer, API_ANSWER_BYTES_MAX);
+    put_hosts(&c, s);
+    assert_true(c.answer.len > API_PAGE_BYTES_MAX);
+    size_t hosts = c.answer.len;
+
+    put_rows(&c, s, NULL, ROWS);
+    assert_false(c.answer.failed);
+    assert_true(c.answer.len - hosts < API_PAGE_BYTES_MAX);
+    assert_memory_equal(c.answer.ptr + c.answer.len - 16, "\"nextAfter\":null", 16);
+    buf_finish(&c.answer);
+    board_state_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest board_tests[] = {
         cmocka_unit_test(revoked_meanwhile),
+        cmocka_unit_test(page_of_many_hosts),
     };
 
     return UNIT_RUN(board_tests);
