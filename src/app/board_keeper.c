@@ -2,7 +2,8 @@
  * Readers are woken once after each step, however much changed in it.
  *
  * When memory runs out in the middle of a change, the state has not changed, and is `behind` the
- * watch's board: from then on all rows are listed anew, each second, until that succeeds. */
+ * watch's board: from then on all rows are listed anew until that succeeds. However often that
+ * happens, and the thread is woken, listings begin no closer than a second. */
 #include "app/board_keeper.h"
 
 #include "base/json.h"
@@ -19,7 +20,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define AGAIN_MS       1000      /* a listing that found no memory is made again */
+#define AGAIN_MS       1000u     /* listings begin no closer: each costs as much as all rows */
 #define TOLD_MS        10000u    /* lines of the log on one host come no closer */
 #define LATE_MS        60000u    /* a host that has told nothing for so long is late */
 #define HOST_BYTES_MAX (4 * KIB) /* of a host's JSON */
@@ -52,7 +53,8 @@ struct board_keeper {
 
     /* the thread's */
     bool behind;
-    uint64_t seen; /* number of the last change that readers were woken for */
+    uint64_t again_ms; /* no listing before */
+    uint64_t seen;     /* number of the last change that readers were woken for */
     size_t host_count;
     struct kept_host *hosts;
 
@@ -190,6 +192,19 @@ static void catch_up(struct board_keeper *k)
         board_keeper_unlock(k);
         k->behind = false;
     }
+}
+
+/* Catches up, if it must and may by now. Returns after how many milliseconds it is to be called
+ * again; -1: it need not be. */
+static int catch_up_in_time(struct board_keeper *k)
+{
+    uint64_t now = client_now_ms();
+
+    if (k->behind && now >= k->again_ms) {
+        k->again_ms = now + AGAIN_MS;
+        catch_up(k);
+    }
+    return k->behind ? (int)(k->again_ms - now) : -1;
 }
 
 /* ---------------------------------------------------------------------------------- who is told */
@@ -372,14 +387,13 @@ static void *run(void *context)
             t3_watch_retry_refused(k->watch);
         }
         t3_watch_step(k->watch, 0);
-        if (k->behind) {
-            catch_up(k);
-        }
+        int again_ms = catch_up_in_time(k);
+
         wake_readers(k);
         int sleep_ms = tell_all(k);
 
-        if (k->behind && (sleep_ms < 0 || sleep_ms > AGAIN_MS)) {
-            sleep_ms = AGAIN_MS;
+        if (again_ms >= 0 && (sleep_ms < 0 || sleep_ms > again_ms)) {
+            sleep_ms = again_ms;
         }
         sleep_for_work(k, sleep_ms);
     }

@@ -1,7 +1,8 @@
 /* Keeps the board of the T3 hosts that a server watches, and tells who reads it live. One thread
- * does the watching (t3/watch.h) and every change of the state (board_state.h), each under a lock
- * that is held for some instructions only, never while anything is waited for. Without hosts there
- * is no thread, and the board stays empty.
+ * does the watching (t3/watch.h) and every change of the state (board_state.h). Each is under a
+ * lock that is never held while anything is waited for, but for as long as it takes to write a row
+ * as JSON, to copy a page of the API or, after a time without memory, to look at each row once.
+ * Without hosts there is no thread, and the board stays empty.
  *
  * Life: created; hosts are added to its watch; started; ended, after which nothing changes any
  * more; destroyed. */
@@ -57,7 +58,8 @@ void board_keeper_get_stats(struct board_keeper *k, struct board_stats *ret_stat
 /* The number of this life of the board, drawn at random. Any thread. */
 uint64_t board_keeper_epoch(const struct board_keeper *k);
 
-/* Takes the lock: the state may be read until it is given back. Any thread, for moments. */
+/* Takes the lock: the state may be read until it is given back. Any thread, for
+ * no more than a page. */
 const struct board_state *board_keeper_lock(struct board_keeper *k);
 
 /* See there. */

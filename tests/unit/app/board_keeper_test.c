@@ -4,6 +4,16 @@
 
 #include "unit/base/fault.h"
 
+#include "client/client.h"
+
+static uint64_t now_ms; /* 0: the clock's */
+
+static uint64_t fake_now_ms(void)
+{
+    return now_ms != 0 ? now_ms : client_now_ms();
+}
+
+#define client_now_ms fake_now_ms
 #include "app/board_keeper.c"
 #include "app/board_state.c"
 
@@ -447,6 +457,36 @@ static void test_no_memory(void **state)
     }
 }
 
+/* While memory is short, wake-ups cost no listing each; nor do listings that succeed. */
+static void test_listings_apart(void **state)
+{
+    struct rig *rig = *state;
+    struct board_keeper *k = rig->keeper;
+
+    assert_int_equal(add_hosts(k), 0);
+    assert_int_equal(t3_board_apply(played.board, "mac", two_threads, strlen(two_threads), NULL,
+                                    NULL, NULL, NULL),
+                     0);
+    now_ms = 5000;
+    assert_int_equal(catch_up_in_time(k), -1);
+    assert_int_equal(k->state->listing, 0);
+    k->behind = true;
+    fault_countdown = 0;
+    assert_int_equal(catch_up_in_time(k), AGAIN_MS); /* the first comes at once */
+    now_ms += AGAIN_MS - 1;
+    assert_int_equal(catch_up_in_time(k), 1);
+    assert_int_equal(k->state->listing, 1);
+    now_ms++;
+    fault_countdown = -1;
+    assert_int_equal(catch_up_in_time(k), -1);
+    assert_int_equal(k->state->listing, 2);
+    assert_int_equal(count_rows(rig), 2);
+    k->behind = true;
+    assert_int_equal(catch_up_in_time(k), AGAIN_MS);
+    assert_int_equal(k->state->listing, 2);
+    now_ms = 0;
+}
+
 /* Each allocation of making one may fail. */
 static void test_create(void **state)
 {
@@ -473,11 +513,17 @@ static void test_create(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_readers),   TEST(test_waits_again),
-        TEST(test_hosts),     TEST(test_full),
-        TEST(test_log),       TEST(test_log_of_what_is_not_there),
-        TEST(test_retry),     TEST(test_no_hosts),
-        TEST(test_no_memory), cmocka_unit_test(test_create),
+        TEST(test_readers),
+        TEST(test_waits_again),
+        TEST(test_hosts),
+        TEST(test_full),
+        TEST(test_log),
+        TEST(test_log_of_what_is_not_there),
+        TEST(test_retry),
+        TEST(test_no_hosts),
+        TEST(test_no_memory),
+        TEST(test_listings_apart),
+        cmocka_unit_test(test_create),
     };
 
     return UNIT_RUN(tests);
