@@ -8,9 +8,9 @@
 #include "base/limits.h"
 #include "cli/interrupt.h"
 #include "cli/shape.h"
+#include "t3/wake.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #define SHELL      "orchestration.subscribeShell"
 #define THREAD     "orchestration.subscribeThread"
@@ -52,14 +52,6 @@ struct probe {
     struct errmsg failure; /* why it cannot be done; empty: it can */
     int code;              /* of that */
 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* it is there on Linux */
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* ------------------------------------------------------------------ failures */
 
@@ -283,7 +275,7 @@ static void run(struct probe *p)
     struct t3_rpc_event event;
 
     while (waits(p) && interrupt_signal() == 0) {
-        uint64_t now = now_ms();
+        uint64_t now = t3_now_ms();
 
         if (t3_rpc_next(p->rpc, 0, &event) == 1) {
             take_event(p, &event);
@@ -303,7 +295,7 @@ static void run(struct probe *p)
 static void take_leave(struct probe *p)
 {
     struct t3_rpc_event event = {.kind = T3_RPC_EVENT_OPEN};
-    uint64_t end = now_ms() + CLOSE_MS;
+    uint64_t end = t3_now_ms() + CLOSE_MS;
     uint64_t now;
 
     if (p->closed) {
@@ -312,7 +304,7 @@ static void take_leave(struct probe *p)
     t3_rpc_interrupt(p->rpc, p->shell.id);
     t3_rpc_interrupt(p->rpc, p->thread.id);
     t3_rpc_close(p->rpc);
-    while (event.kind != T3_RPC_EVENT_CLOSED && (now = now_ms()) < end &&
+    while (event.kind != T3_RPC_EVENT_CLOSED && (now = t3_now_ms()) < end &&
            t3_rpc_next(p->rpc, (int)(end - now), &event) == 1) {
     }
 }
@@ -444,7 +436,7 @@ int t3_probe(struct t3_call *call)
         .shell = {.method = SHELL},
         .thread = {.method = THREAD},
         .projection = {.method = PROJECTION},
-        .deadline_ms = now_ms() + call->set.timeout_ms,
+        .deadline_ms = t3_now_ms() + call->set.timeout_ms,
     };
     struct t3_hosts hosts = {.list = NULL};
     struct errmsg msg = {{0}};

@@ -10,13 +10,13 @@
 #include "t3/rpc_check.h"
 #include "t3/rpc_error.h"
 #include "t3/rpc_socket.h"
+#include "t3/wake.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 struct t3_rpc {
@@ -329,14 +329,6 @@ void t3_rpc_close(struct t3_rpc *rpc)
 
 /* --------------------------------------------------------------------------------------- events */
 
-static int64_t now_ms(void)
-{
-    struct timespec ts;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail for this clock */
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* 1: an event. 0: none now. -1: none ever. */
 static int take(struct t3_rpc *rpc, struct t3_rpc_event *ret_event)
 {
@@ -355,16 +347,16 @@ static int take(struct t3_rpc *rpc, struct t3_rpc_event *ret_event)
 
 int t3_rpc_next(struct t3_rpc *rpc, int timeout_ms, struct t3_rpc_event *ret_event)
 {
-    int64_t limit = timeout_ms > 0 ? now_ms() + timeout_ms : 0;
+    uint64_t limit = timeout_ms > 0 ? t3_now_ms() + (uint64_t)timeout_ms : 0;
     int found;
 
     while ((found = take(rpc, ret_event)) == 0 && timeout_ms != 0) {
         struct pollfd polled = {.fd = rpc->fd, .events = POLLIN};
 
         if (timeout_ms > 0) {
-            int64_t left = limit - now_ms();
+            uint64_t now = t3_now_ms();
 
-            timeout_ms = left > 0 ? (int)left : 0;
+            timeout_ms = now < limit ? (int)(limit - now) : 0;
         }
         (void)poll(&polled, 1, timeout_ms); /* a signal: it is looked at again */
     }

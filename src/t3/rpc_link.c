@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "t3/frame.h"
 #include "t3/rpc_error.h"
+#include "t3/wake.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,18 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define KEPT_BYTES 65536u /* a larger buffer is freed after its use */
-
-static uint64_t now_ms(void)
-{
-    struct timespec ts;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &ts); /* cannot fail for this clock */
-    return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 /* -------------------------------------------------------------------------------------- the end */
 
@@ -91,7 +83,7 @@ static void begin_close(struct rpc_link *s, enum lws_close_status code)
     if (s->state == RPC_LINK_OPEN) {
         s->state = RPC_LINK_CLOSING;
         s->close_code = code;
-        s->deadline_ms = now_ms() + T3_CLOSE_MS;
+        s->deadline_ms = t3_now_ms() + T3_CLOSE_MS;
     }
 }
 
@@ -348,7 +340,8 @@ static void on_open(struct rpc_link *s)
         return;
     }
     s->state = RPC_LINK_OPEN;
-    rpc_pings_begin(&s->pings, s->options.ping_interval_ms, s->options.pings_missed_max, now_ms());
+    rpc_pings_begin(&s->pings, s->options.ping_interval_ms, s->options.pings_missed_max,
+                    t3_now_ms());
     s->user.opened(s->user.context);
     (void)lws_callback_on_writable(s->wsi); /* requests may wait; fails only with the socket */
     kick(s);                                /* there is a deadline now */
@@ -427,7 +420,7 @@ static void try_next(struct rpc_link *s)
         fail(s, T3_RPC_ERROR_MEMORY, "no descriptor is left");
         return;
     }
-    if (rpc_attempt_advance(&s->attempt, now_ms(), s->deadline_ms, numeric, &failure) !=
+    if (rpc_attempt_advance(&s->attempt, t3_now_ms(), s->deadline_ms, numeric, &failure) !=
         T3_RPC_OK) {
         fail_attempt(s, &failure);
         return;
@@ -509,7 +502,7 @@ static void step_late(struct rpc_link *s)
 
 void rpc_link_step(struct rpc_link *s)
 {
-    uint64_t now = now_ms();
+    uint64_t now = t3_now_ms();
 
     if (s->state == RPC_LINK_LOOKING_UP) {
         step_lookup(s);
@@ -541,7 +534,7 @@ static uint64_t due_ms(const struct rpc_link *s)
 int64_t rpc_link_left_ms(const struct rpc_link *s)
 {
     uint64_t at = due_ms(s);
-    uint64_t now = now_ms();
+    uint64_t now = t3_now_ms();
 
     assert(s->state != RPC_LINK_ENDED);
     if (at == 0) {
@@ -593,7 +586,7 @@ void rpc_link_begin(struct rpc_link *s, struct lws_context *context, void (*wake
     assert(s->state == RPC_LINK_LOOKING_UP);
     assert(s->context == NULL);
     s->context = context;
-    s->deadline_ms = now_ms() + (uint64_t)s->options.connect_timeout_ms;
+    s->deadline_ms = t3_now_ms() + (uint64_t)s->options.connect_timeout_ms;
     if (rpc_attempt_begin(&s->attempt, wake, wake_context, &failure) != T3_RPC_OK) {
         fail_attempt(s, &failure);
     } else {
