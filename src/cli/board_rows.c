@@ -11,6 +11,7 @@
 
 #define FILTER_BYTES_MAX (16u * KIB)
 #define ROOM_MIN         64u
+#define HOST_ROOM_MIN    8u
 
 /* What needs people first, then what is under way, what went wrong, what ended; what nobody here
  * has heard of, in a group for each; what is put away last. */
@@ -90,40 +91,77 @@ bool board_entry_is_failed(const struct board_entry *entry)
 
 /* ------------------------------------------------------------------ hosts */
 
-static int find_host(const struct board_rows *rows, struct slice label, size_t *ret_host)
+struct board_host {
+    struct map_node node;
+    size_t index;
+    size_t len;
+    char label[];
+};
+
+static struct board_host *find_host(const struct board_rows *rows, struct slice label)
 {
-    for (size_t i = 0; i < rows->host_count; i++) {
-        if (slice_equal(rows->hosts[i], label)) {
-            *ret_host = i;
-            return 0;
+    struct map_node *node = map_find(&rows->host_map, slice_hash(label, rows->seed));
+
+    for (; node != NULL; node = map_find_next(node)) {
+        struct board_host *host = container_of(node, struct board_host, node);
+
+        if (slice_equal((struct slice){host->label, host->len}, label)) {
+            return host;
         }
     }
-    return ERR_NOTFOUND;
+    return NULL;
+}
+
+static int make_host_room(struct board_rows *rows)
+{
+    size_t room = rows->host_room == 0 ? HOST_ROOM_MIN : 2 * rows->host_room;
+
+    if (rows->host_count < rows->host_room) {
+        return 0;
+    }
+    struct board_host **hosts = realloc(rows->hosts, room * sizeof(*hosts));
+
+    if (hosts == NULL) {
+        return ERR_NOMEM;
+    }
+    rows->hosts = hosts;
+    rows->host_room = room;
+    return 0;
+}
+
+/* The host of that label, known before or not; NULL: memory ran out. */
+static struct board_host *have_host(struct board_rows *rows, struct slice label)
+{
+    struct board_host *host = find_host(rows, label);
+
+    if (host != NULL || make_host_room(rows) != 0) {
+        return host;
+    }
+    host = malloc(sizeof(*host) + label.len);
+    if (host == NULL) {
+        return NULL;
+    }
+    host->index = rows->host_count;
+    host->len = label.len;
+    if (label.len > 0) {
+        memcpy(host->label, label.ptr, label.len);
+    }
+    if (map_insert(&rows->host_map, &host->node, slice_hash(label, rows->seed)) != 0) {
+        free(host);
+        return NULL;
+    }
+    rows->hosts[rows->host_count++] = host;
+    return host;
 }
 
 int board_rows_add_host(struct board_rows *rows, struct slice label)
 {
-    size_t known;
-
-    if (find_host(rows, label, &known) == 0) {
-        return 0;
-    }
-    char *copy = malloc(label.len + 1);
-    struct slice *list = realloc(rows->hosts, (rows->host_count + 1) * sizeof(*list));
-
-    rows->hosts = list != NULL ? list : rows->hosts;
-    if (copy == NULL || list == NULL) {
-        free(copy);
-        return ERR_NOMEM;
-    }
-    memcpy(copy, label.ptr, label.len);
-    list[rows->host_count++] = (struct slice){copy, label.len};
-    return 0;
+    return have_host(rows, label) != NULL ? 0 : ERR_NOMEM;
 }
 
 struct slice board_rows_host(const struct board_rows *rows, size_t host)
 {
-    return rows->hosts[host];
+    return (struct slice){rows->hosts[host]->label, rows->hosts[host]->len};
 }
 
 /* ------------------------------------------------------------------ the filter */
@@ -181,7 +219,7 @@ static bool matches(const struct board_rows *rows, const struct board_entry *ent
     const int32_t *end = word + rows->filter.len / sizeof(*word);
 
     while (word < end) {
-        if (!contains(entry->title, word) && !contains(rows->hosts[entry->host], word) &&
+        if (!contains(entry->title, word) && !contains(board_rows_host(rows, entry->host), word) &&
             !contains(board_entry_label(entry), word) && !contains(entry->snippet, word)) {
             return false;
         }
@@ -227,6 +265,7 @@ void board_rows_init(struct board_rows *rows, uint64_t seed)
 {
     *rows = (struct board_rows){.seed = seed};
     map_init(&rows->map);
+    map_init(&rows->host_map);
     buf_init(&rows->filter, FILTER_BYTES_MAX);
 }
 
@@ -236,9 +275,10 @@ void board_rows_finish(struct board_rows *rows)
         free(rows->all[i]);
     }
     for (size_t i = 0; i < rows->host_count; i++) {
-        free((char *)(uintptr_t)rows->hosts[i].ptr);
+        free(rows->hosts[i]);
     }
     map_finish(&rows->map);
+    map_finish(&rows->host_map);
     buf_finish(&rows->filter);
     free(rows->all);
     free(rows->shown);
@@ -353,12 +393,12 @@ int board_rows_change(struct board_rows *rows, const struct t3_board_row *row, b
 {
     const struct slice label = {row->host.data, row->host.len};
     const struct slice id = {row->thread_id.data, row->thread_id.len};
-    size_t host = 0;
+    const struct board_host *known = have_host(rows, label);
 
-    if (board_rows_add_host(rows, label) != 0 || make_room(rows) != 0) {
+    if (known == NULL || make_room(rows) != 0) {
         return ERR_NOMEM;
     }
-    (void)find_host(rows, label, &host); /* it was added */
+    const size_t host = known->index;
     struct board_entry *old = find(rows, host, id);
     struct board_entry *entry = gone ? NULL : make_entry(row, host);
 

@@ -42,6 +42,8 @@ struct board_group {
     size_t count;
 };
 
+struct board_host;
+
 struct board_rows {
     enum board_grouping grouping;
     struct board_entry **shown; /* `shown_count` that match, in order */
@@ -57,13 +59,15 @@ struct board_rows {
     /* private */
     struct map map;
     struct board_entry **all;
-    size_t room;         /* of the three arrays */
-    bool selecting;      /* one is selected, if any is shown */
-    size_t selected_at;  /* where it was shown last */
-    bool stale;          /* must be sorted anew */
-    struct slice *hosts; /* labels; owned */
+    size_t room;               /* of the three arrays */
+    bool selecting;            /* one is selected, if any is shown */
+    size_t selected_at;        /* where it was shown last */
+    bool stale;                /* must be sorted anew */
+    struct board_host **hosts; /* `host_count` of them; owned */
     size_t host_count;
-    struct buf filter; /* words in lower case, as characters of 4 bytes, each ended by 0 */
+    size_t host_room;
+    struct map host_map; /* by label */
+    struct buf filter;   /* words in lower case, as characters of 4 bytes, each ended by 0 */
     uint64_t seed;
 };
 

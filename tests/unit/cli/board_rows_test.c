@@ -133,6 +133,32 @@ static void by_host(void **state)
     board_rows_finish(&rows);
 }
 
+/* However many there are, each is found again, and keeps its place. */
+static void many_hosts(void **state)
+{
+    struct board_rows rows;
+    char label[16];
+
+    (void)state;
+    board_rows_init(&rows, 1);
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < 100; i++) {
+            (void)snprintf(label, sizeof(label), "h%u", i);
+            put(&rows, label, "t", "idle", AT("01"));
+        }
+    }
+    board_rows_set_grouping(&rows, BOARD_BY_HOST);
+    board_rows_sort(&rows);
+    assert_int_equal(rows.host_count, 100);
+    assert_int_equal(rows.shown_count, 100);
+    for (size_t i = 0; i < 100; i++) {
+        (void)snprintf(label, sizeof(label), "h%zu", i);
+        assert_int_equal(rows.shown[i]->host, i);
+        assert_true(slice_equal(board_rows_host(&rows, i), slice_of(label)));
+    }
+    board_rows_finish(&rows);
+}
+
 static void filter(struct board_rows *rows, const char *words)
 {
     board_rows_set_filter(rows, slice_of(words));
@@ -246,8 +272,9 @@ static void any_changes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_state), cmocka_unit_test(newest_first), cmocka_unit_test(by_host),
-        cmocka_unit_test(filters),  cmocka_unit_test(selection),    cmocka_unit_test(any_changes),
+        cmocka_unit_test(by_state),   cmocka_unit_test(newest_first), cmocka_unit_test(by_host),
+        cmocka_unit_test(filters),    cmocka_unit_test(selection),    cmocka_unit_test(any_changes),
+        cmocka_unit_test(many_hosts),
     };
 
     return UNIT_RUN(tests);
