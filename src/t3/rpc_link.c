@@ -50,11 +50,25 @@ void rpc_link_fail(struct rpc_link *s, const struct t3_rpc_error *error)
     end(s);
 }
 
+/* Libraries do not tell that they had no descriptor, so one is tried. Another thread may take it, or
+ * give one back, meanwhile: then the sentence is another. */
+static bool has_descriptor(void)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int error = errno;
+
+    if (fd >= 0) {
+        (void)close(fd); /* nothing was written to it */
+    }
+    return fd >= 0 || (error != EMFILE && error != ENFILE);
+}
+
 void rpc_link_fail_memory(struct rpc_link *s)
 {
     struct t3_rpc_error error;
 
-    (void)rpc_error_set(&error, T3_RPC_ERROR_MEMORY, "out of memory");
+    (void)rpc_error_set(&error, T3_RPC_ERROR_MEMORY,
+                        has_descriptor() ? "out of memory" : "no descriptor is left");
     rpc_link_fail(s, &error);
 }
 
@@ -386,6 +400,9 @@ int rpc_link_event(struct lws *wsi, enum lws_callback_reasons reason, void *user
     case LWS_CALLBACK_CLIENT_CLOSED:
         on_closed(s, wsi);
         break;
+    case LWS_CALLBACK_EVENT_WAIT_CANCELLED:
+        s->wakes = true;
+        break;
     default:
         break;
     }
@@ -393,19 +410,6 @@ int rpc_link_event(struct lws *wsi, enum lws_callback_reasons reason, void *user
 }
 
 /* ------------------------------------------------------------------------------ to a connection */
-
-/* libwebsockets does not tell that it had no descriptor, so one is tried first. Another thread may
- * take it meanwhile: then the sentence is another. */
-static bool has_descriptor(void)
-{
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int error = errno;
-
-    if (fd >= 0) {
-        (void)close(fd); /* nothing was written to it */
-    }
-    return fd >= 0 || (error != EMFILE && error != ENFILE);
-}
 
 /* Tries the next address. */
 static void try_next(struct rpc_link *s)

@@ -25,7 +25,8 @@ struct rpc_link {
     struct rpc_socket_user user;       /* constant */
     struct lws_context *context;       /* borrowed; NULL before rpc_link_begin */
     enum rpc_link_state state;
-    bool told; /* of the end */
+    bool told;  /* of the end */
+    bool wakes; /* lws_cancel_service has been seen to end a turn */
     struct rpc_attempt attempt;
     struct lws *wsi;      /* NULL: none */
     uint64_t deadline_ms; /* for a connection, or for the end of one */
@@ -65,7 +66,7 @@ void rpc_link_close(struct rpc_link *link);
 /* It ends, with that error. */
 void rpc_link_fail(struct rpc_link *link, const struct t3_rpc_error *error);
 
-/* It ends since memory is out. */
+/* It ends since memory is out, or descriptors are. */
 void rpc_link_fail_memory(struct rpc_link *link);
 
 /* Ends it without waiting for the server, which hears a last word of it, and without telling; wipes

@@ -98,6 +98,15 @@ static void set_context(struct rpc_socket *s, struct lws_context *context)
     (void)pthread_mutex_unlock(&s->mutex);
 }
 
+/* Where there was no descriptor for it, libwebsockets makes a context all the same that nothing
+ * wakes: what is to be sent, and an end, would wait for the next timer. */
+static bool can_be_woken(struct rpc_socket *s, struct lws_context *context)
+{
+    lws_cancel_service(context);
+    (void)lws_service(context, -1); /* a turn that does not wait */
+    return s->link.wakes;
+}
+
 static bool begin(struct rpc_socket *s)
 {
     const struct rpc_socket_options *o = &s->link.options;
@@ -109,6 +118,10 @@ static bool begin(struct rpc_socket *s)
     }
     struct lws_context *context = create_context(s);
 
+    if (context != NULL && !can_be_woken(s, context)) {
+        lws_context_destroy(context);
+        context = NULL;
+    }
     if (context == NULL) {
         rpc_link_fail_memory(&s->link);
         return false;

@@ -1,8 +1,12 @@
 /* Connections to servers that are written here byte by byte, good ones and hostile ones. */
 #include "base/attr.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* While it is set, the socket's buffers find no memory. */
 static atomic_bool out_of_memory;
@@ -22,6 +26,19 @@ static void *scarce_realloc(void *old, size_t size)
 #include "unit/serve/certificate.h"
 #include "unit/t3/fake_names.h"
 #include "unit/t3/rpc_rig.h"
+
+/* While it is set, the threads of connections, and so libwebsockets, get no eventfd. */
+static atomic_bool no_eventfd;
+
+/* Instead of libc's, for libraries, too. */
+int eventfd(unsigned count, int flags)
+{
+    if (atomic_load(&no_eventfd) && gettid() != getpid()) {
+        errno = EMFILE;
+        return -1;
+    }
+    return (int)syscall(SYS_eventfd2, count, flags);
+}
 
 /* ---------------------------------------------------------------------------------- the upgrade */
 
@@ -332,6 +349,20 @@ static void test_free_at_once(void **state)
     assert_int_equal(sigaction(SIGPIPE, NULL, &action), 0);
     assert_true(action.sa_handler == SIG_DFL);
     t3_rpc_free(NULL);
+}
+
+/* Without a descriptor to be woken by there is no connection, rather than one that hears nothing
+ * for seconds, also not that it is to end. */
+static void test_no_wake(void **state)
+{
+    struct rig rig = {0};
+
+    (void)state;
+    atomic_store(&no_eventfd, true);
+    rig_connect(&rig, NULL);
+    rig_ends(&rig, T3_RPC_ERROR_MEMORY, "out of memory"); /* a descriptor is left for what asks */
+    rig_finish(&rig);
+    atomic_store(&no_eventfd, false);
 }
 
 /* --------------------------------------------------------------------------------------- frames */
@@ -927,6 +958,7 @@ int main(void)
         cmocka_unit_test(test_silent_server),
         cmocka_unit_test(test_no_answer_to_connect),
         cmocka_unit_test(test_free_at_once),
+        cmocka_unit_test(test_no_wake),
         cmocka_unit_test(test_fragments),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_hostile_frames),
