@@ -50,8 +50,8 @@ void rpc_link_fail(struct rpc_link *s, const struct t3_rpc_error *error)
     end(s);
 }
 
-/* Libraries do not tell that they had no descriptor, so one is tried. Another thread may take it, or
- * give one back, meanwhile: then the sentence is another. */
+/* Libraries do not tell that they had no descriptor, so one is tried. Another thread may take it,
+ * or give one back, meanwhile: then the sentence is another. */
 static bool has_descriptor(void)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
