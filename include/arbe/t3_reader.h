@@ -2,7 +2,11 @@
  * it breaks, with all subscriptions.
  *
  * After each connection every stream begins again, with a snapshot: nothing is kept of where one
- * was, and nothing needs to be. There is no thread here but that of the connection: the reader
+ * was, and nothing needs to be. The same is done when the server breaks off, ends or garbles the
+ * stream of one subscription, however often: all of them begin again, after pauses that grow. Only
+ * an error that the server declares (FAILED) ends one subscription and leaves the others alone.
+ *
+ * There is no thread here but that of the connection: the reader
  * works while it is asked for events.
  *
  * Threads: a reader is used by one thread at a time. */
@@ -73,7 +77,8 @@ void t3_reader_ack(struct t3_reader *reader, uint64_t id);
  * copied. */
 void t3_reader_refuse(struct t3_reader *reader, const struct t3_rpc_error *error);
 
-/* Connects at once, whatever the pause; also after REFUSED. Nothing while a connection stands. */
+/* Connects at once, whatever the pause; also after REFUSED. Nothing while a connection stands. A
+ * LOST or REFUSED that was not given as an event by then is not given any more. */
 void t3_reader_retry(struct t3_reader *reader);
 
 enum t3_reader_event_kind {

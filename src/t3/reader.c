@@ -11,7 +11,8 @@
  * goes straight to the longest one: it does not heal by itself soon, and it must not be for ever.
  *
  * `state` and `connection` say together where a reader is. CONNECTING without a connection is to
- * be dialled, which waits until CONNECTING was told: so each failure is told, also one at once. */
+ * be dialled, which waits until CONNECTING was told: so each failure is told, also one at once,
+ * but for one that t3_reader_retry came before: whoever calls that knows enough. */
 #include "t3/reader.h"
 
 #include "base/attr.h"
@@ -183,7 +184,8 @@ void t3_reader_free(struct t3_reader *r)
 
 /* ------------------------------------------------------------------ states */
 
-/* A state that is left again before anybody was told is not told; but each failure is. */
+/* A state that is left again before anybody was told is not told; a failure is left by nothing but
+ * another one, the end of its pause, which waits for that, and t3_reader_retry. */
 static void enter(struct t3_reader *r, enum t3_reader_state state)
 {
     r->state = state;

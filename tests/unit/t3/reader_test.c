@@ -525,6 +525,23 @@ static void test_refuse_and_retry(void **state)
     t3_reader_free(r);
 }
 
+/* A failure that was not told is told, also when its pause is over; retry alone comes before it. */
+static void test_retry_untold(void **state)
+{
+    const struct t3_rpc_error error = {.code = T3_RPC_ERROR_PROTOCOL, .message = "what"};
+    struct t3_reader *r = live_reader();
+
+    (void)state;
+    t3_reader_lose(r, &error);
+    fake_sleep(500);
+    assert_told(r, "lost 500 PROTOCOL connecting");
+    t3_reader_lose(r, &error);
+    t3_reader_retry(r);
+    assert_told(r, "");
+    assert_int_equal(fake_connects, 3);
+    t3_reader_free(r);
+}
+
 /* What cannot be used now is lost, as if the connection had broken, or not been made. */
 static void test_lose(void **state)
 {
@@ -864,6 +881,7 @@ int main(void)
         cmocka_unit_test(test_stale_acks),
         cmocka_unit_test(test_ack_fails),
         cmocka_unit_test(test_refuse_and_retry),
+        cmocka_unit_test(test_retry_untold),
         cmocka_unit_test(test_lose),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_fixed_token),
