@@ -160,6 +160,7 @@
 #define T3_MESSAGE_BYTES      (256u * MIB) /* from a server, unless told otherwise; LIMIT */
 #define T3_HEAD_BYTES_MAX     (16u * KIB)  /* of the answer to the upgrade; PROTOCOL */
 #define T3_REQUESTS_MAX       65536u       /* that requests_max may be; ARGUMENT */
+#define T3_LOOKUPS_MAX        1024u        /* of names under way in a process; NETWORK */
 #define T3_CLOSE_MS           1000u        /* for the server's answer to a close; then it ends */
 
 /* The board of T3 threads. */

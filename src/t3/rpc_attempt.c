@@ -2,6 +2,8 @@
  * answer, whatever another address would say. */
 #include "t3/rpc_attempt.h"
 
+#include "base/err.h"
+
 #include <assert.h>
 #include <openssl/x509_vfy.h>
 #include <stdio.h>
@@ -66,9 +68,12 @@ int rpc_attempt_begin(struct rpc_attempt *a, void (*wake)(void *context), void *
 
     assert(a->lookup == NULL);
     if (!a->url->literal) {
-        return rpc_lookup_start(a->url->host, wake, context, &a->lookup) == 0
-                   ? T3_RPC_OK
-                   : fail_memory(ret_failure);
+        int started = rpc_lookup_start(a->url->host, wake, context, &a->lookup);
+
+        return started == 0           ? T3_RPC_OK
+               : started == ERR_AGAIN ? fail(ret_failure, T3_RPC_ERROR_NETWORK,
+                                             "the name server holds up too many other look-ups")
+                                      : fail_memory(ret_failure);
     }
     struct addrinfo *addresses = NULL;
     int code = getaddrinfo(a->url->host, NULL, &hints, &addresses);

@@ -2,10 +2,12 @@
 #include "t3/rpc_lookup.h"
 
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/slice.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 struct rpc_lookup {
@@ -18,6 +20,10 @@ struct rpc_lookup {
     struct addrinfo *addresses;
     char host[]; /* constant */
 };
+
+/* Under way in this process, also those that are forgotten: each has a thread, and a name server
+ * that does not answer may hold it for longer than a connection is tried. */
+static atomic_uint under_way;
 
 static void destroy(struct rpc_lookup *l)
 {
@@ -35,6 +41,7 @@ static void *run(void *context)
     struct addrinfo *addresses = NULL;
     int code = getaddrinfo(l->host, NULL, &hints, &addresses);
 
+    atomic_fetch_sub(&under_way, 1);
     (void)pthread_mutex_lock(&l->mutex);
     bool forgotten = l->forgotten;
 
@@ -85,9 +92,12 @@ int rpc_lookup_start(const char *host, void (*wake)(void *context), void *contex
     l->wake = wake;
     l->context = context;
     memcpy(l->host, host, size);
-    if (start(l) != 0) {
+    int code = atomic_fetch_add(&under_way, 1) < T3_LOOKUPS_MAX ? start(l) : ERR_AGAIN;
+
+    if (code != 0) {
+        atomic_fetch_sub(&under_way, 1);
         destroy(l);
-        return ERR_NOMEM;
+        return code;
     }
     *ret_lookup = l;
     return 0;

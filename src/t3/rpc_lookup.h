@@ -1,6 +1,6 @@
 /* The addresses of a host, asked for on a thread of its own: a name server that does not answer
  * must hold up neither the connection's thread nor its end. A lookup that nobody waits for any more
- * goes on for as long as the system lets it, and frees itself. */
+ * goes on for as long as the system lets it, and frees itself; how many there are is limited. */
 #ifndef ARBE_T3_RPC_LOOKUP_H
 #define ARBE_T3_RPC_LOOKUP_H
 
@@ -12,7 +12,7 @@
 struct rpc_lookup;
 
 /* Begins. `wake` is called once, from the other thread, when it has ended, unless it is forgotten
- * before. ERR_NOMEM: out of memory or threads. */
+ * before. ERR_NOMEM: out of memory or threads. ERR_AGAIN: T3_LOOKUPS_MAX are under way. */
 int rpc_lookup_start(const char *host, void (*wake)(void *context), void *context,
                      struct rpc_lookup **ret_lookup) MUST_USE;
 

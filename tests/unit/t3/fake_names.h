@@ -53,14 +53,20 @@ static inline void fake_names_hang(void)
     (void)pthread_mutex_unlock(&fake_names.mutex);
 }
 
-/* Waits until a look-up hangs. */
-static inline void fake_names_await(void)
+/* Waits until so many look-ups hang. */
+static inline void fake_names_await_all(unsigned count)
 {
     (void)pthread_mutex_lock(&fake_names.mutex);
-    while (fake_names.hanging == 0) {
+    while (fake_names.hanging < count) {
         (void)pthread_cond_wait(&fake_names.changed, &fake_names.mutex);
     }
     (void)pthread_mutex_unlock(&fake_names.mutex);
+}
+
+/* Waits until a look-up hangs. */
+static inline void fake_names_await(void)
+{
+    fake_names_await_all(1);
 }
 
 /* Lets them end, and waits for it. */
