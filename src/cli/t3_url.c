@@ -1,6 +1,7 @@
 /* Cut by hand into scheme, authority, path and query, as RFC 3986 has them. */
 #include "cli/t3_url.h"
 
+#include "base/number.h"
 #include "base/slice.h"
 #include "net/listener.h"
 
@@ -12,6 +13,7 @@
 struct parts {
     bool secure;
     struct slice host; /* IPv6 with its brackets */
+    bool has_port;     /* there is a ':' for it */
     struct slice port; /* empty: the usual one */
     struct slice path; /* without a "/ws" or "/" at its end */
     struct slice query;
@@ -43,6 +45,7 @@ static void split_authority(struct slice authority, struct parts *parts)
     const char *colon = memchr(from, ':', authority.len - (size_t)(from - authority.ptr));
 
     parts->host = authority;
+    parts->has_port = colon != NULL;
     parts->port = (struct slice){"", 0};
     if (colon != NULL) {
         parts->host.len = (size_t)(colon - authority.ptr);
@@ -92,17 +95,13 @@ static bool host_is_good(struct slice host)
     return host.len > 0;
 }
 
-static bool port_is_good(struct slice port)
+/* As t3_rpc_connect has it. */
+static bool port_is_good(const struct parts *parts)
 {
-    unsigned long number = 0;
+    uint64_t number;
 
-    for (size_t i = 0; i < port.len; i++) {
-        if (!isdigit((unsigned char)port.ptr[i]) || port.len > 5) {
-            return false;
-        }
-        number = number * 10 + (unsigned long)(port.ptr[i] - '0');
-    }
-    return port.len == 0 || (number > 0 && number <= 65535);
+    return !parts->has_port ||
+           (number_parse_u64(parts->port, UINT16_MAX, false, &number) && number > 0);
 }
 
 int t3_url_check(const char *url, struct errmsg *msg)
@@ -122,7 +121,7 @@ int t3_url_check(const char *url, struct errmsg *msg)
                            "a T3 server's URL is of visible ASCII, without spaces, quotes and #");
         }
     }
-    if (!host_is_good(parts.host) || !port_is_good(parts.port)) {
+    if (!host_is_good(parts.host) || !port_is_good(&parts)) {
         return err_set(msg, ERR_INVALID,
                        "a T3 server's URL names a host, and perhaps a port, after its \"//\", and "
                        "neither user nor password");
@@ -142,14 +141,22 @@ bool t3_url_is_meant(const char *word)
 
 bool t3_url_pairing_base(const char *link, char *out, size_t size)
 {
-    const char *path = strstr(link, "/pair");
-    const char *token = strstr(link, "token=");
+    const char *at = strstr(link, "://");
 
-    if (!t3_url_is_meant(link) || path == NULL || token == NULL || token < path ||
-        (size_t)(path - link) >= size) {
+    if (at == NULL) {
         return false;
     }
-    (void)snprintf(out, size, "%.*s", (int)(path - link), link);
+    at += 3 + strcspn(at + 3, "/?#"); /* a host may be called "pair" */
+    struct slice path = {at, strcspn(at, "?#")};
+    const char *end = path.ptr + path.len;
+
+    (void)cut_end(&path, "/");
+    size_t len = (size_t)(path.ptr - link);
+
+    if (!cut_end(&path, "/pair") || strstr(end, "token=") == NULL || len + path.len >= size) {
+        return false;
+    }
+    (void)snprintf(out, size, "%.*s", (int)(len + path.len), link);
     return true;
 }
 

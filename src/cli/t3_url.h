@@ -10,8 +10,9 @@
 
 #define T3_URL_BYTES 2048u /* with the NUL */
 
-/* 0 for http, https, ws or wss with a host, and no name, password, query or fragment in it; else
- * ERR_INVALID with a sentence that does not repeat what may be a password. */
+/* 0 for http, https, ws or wss with a host, perhaps a port that t3_rpc_connect takes, and no name,
+ * password, query or fragment in it; else ERR_INVALID with a sentence that does not repeat what may
+ * be a password. */
 int t3_url_check(const char *url, struct errmsg *msg) MUST_USE;
 
 /* Whether a word is meant to be a URL: it has "://" in it. */

@@ -30,7 +30,11 @@ static void refuses_what_is_none(void **state)
                                "http://:80",
                                "http://user:sesame@h",
                                "http://sesame@h",
+                               "http://h:",
+                               "http://h:/",
+                               "http://[::1]:",
                                "http://h:0",
+                               "http://h:01",
                                "http://h:65536",
                                "http://h:8x",
                                "http://h:999999999999",
@@ -150,11 +154,17 @@ static void cuts_pairing_links(void **state)
     assert_string_equal(out, "http://h:1");
     assert_true(t3_url_pairing_base("https://h/a/pair?token=X", out, sizeof(out)));
     assert_string_equal(out, "https://h/a");
+    assert_true(t3_url_pairing_base("http://pairbox.localhost/pair#token=X", out, sizeof(out)));
+    assert_string_equal(out, "http://pairbox.localhost");
+    assert_true(t3_url_pairing_base("http://pair/pairs/pair/#token=X", out, sizeof(out)));
+    assert_string_equal(out, "http://pair/pairs");
+    assert_false(t3_url_pairing_base("http://pair#token=X", out, sizeof(out)));
+    assert_false(t3_url_pairing_base("http://pairbox/?token=X", out, sizeof(out)));
     assert_false(t3_url_pairing_base("http://h/pair", out, sizeof(out)));
     assert_false(t3_url_pairing_base("http://h/?token=/pair", out, sizeof(out)));
     assert_false(t3_url_pairing_base("/pair#token=X", out, sizeof(out)));
     assert_false(t3_url_pairing_base("http://h/pair#token=X", out, 8));
-    assert_string_equal(out, "https://h/a");
+    assert_string_equal(out, "http://pair/pairs");
 }
 
 int main(void)
