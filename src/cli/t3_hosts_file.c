@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define LABEL_BYTES_MAX 200u /* a file's name has at most 255 */
+#define LINKS_MAX       40   /* one behind the other, as the kernel has it */
 
 int t3_hosts_file_check_label(const char *label, struct errmsg *msg)
 {
@@ -36,10 +37,49 @@ void t3_hosts_file_token_path(const char *path, const char *label,
 
 /* ------------------------------------------------------------------ where it is */
 
-/* A link to the file stays one: where it leads. */
-static const char *follow(const char *path, char real[static PATH_MAX])
+static int refuse_links(int error, const char *path, struct errmsg *msg)
 {
-    return realpath(path, real) == NULL ? path : real;
+    return err_set(msg, ERR_IO, "cannot follow the link %.150s to the hosts' file: %s", path,
+                   strerror(error));
+}
+
+/* Takes one step from a link to where it leads: 1, or 0 when it is none, or an errno below 0. */
+static int step(char at[static PATH_MAX])
+{
+    char target[PATH_MAX];
+    char next[2 * PATH_MAX];
+    const char *slash = strrchr(at, '/');
+    ssize_t len = readlink(at, target, sizeof(target));
+
+    if (len < 0) {
+        return errno == EINVAL || errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+    }
+    int dir_len = slash == NULL || target[0] == '/' ? 0 : (int)(slash - at + 1);
+
+    (void)snprintf(next, sizeof(next), "%.*s%.*s", dir_len, at, (int)len, target);
+    if (strlen(next) >= PATH_MAX) {
+        return -ENAMETOOLONG;
+    }
+    memcpy(at, next, strlen(next) + 1);
+    return 1;
+}
+
+/* A link to the file stays one: where it leads, also when nothing is there yet. */
+static int follow(const char *path, char real[static PATH_MAX], struct errmsg *msg)
+{
+    int more = 1;
+
+    if (realpath(path, real) != NULL) {
+        return 0;
+    }
+    if (strlen(path) >= PATH_MAX) {
+        return refuse_links(ENAMETOOLONG, path, msg);
+    }
+    memcpy(real, path, strlen(path) + 1);
+    for (int i = 0; more > 0 && i < LINKS_MAX; i++) {
+        more = step(real);
+    }
+    return more == 0 ? 0 : refuse_links(more < 0 ? -more : ELOOP, path, msg);
 }
 
 /* That directory of the user's may be reached by a link. */
@@ -62,7 +102,8 @@ int t3_hosts_file_check_place(const char *path, struct errmsg *msg)
     char real[PATH_MAX];
     int code = check_dir_of(path, msg);
 
-    code = code == 0 ? check_dir_of(follow(path, real), msg) : code;
+    code = code == 0 ? follow(path, real, msg) : code;
+    code = code == 0 ? check_dir_of(real, msg) : code;
     t3_hosts_file_token_path(path, "", tokens);
     tokens[strlen(tokens) - 1] = '\0'; /* a slash there would follow a link */
     return code == 0 ? private_dir_check(tokens, "the tokens", false, msg) : code;
@@ -73,14 +114,20 @@ int t3_hosts_file_lock(const char *path, int *ret_fd, struct errmsg *msg)
     char real[PATH_MAX];
     int code = t3_hosts_file_check_place(path, msg);
 
-    return code == 0 ? private_file_lock(follow(path, real), "the hosts' file", ret_fd, msg) : code;
+    code = code == 0 ? follow(path, real, msg) : code;
+    return code == 0 ? private_file_lock(real, "the hosts' file", ret_fd, msg) : code;
 }
 
 void t3_hosts_file_unlock(const char *path, int fd)
 {
     char real[PATH_MAX];
+    struct errmsg msg;
 
-    private_file_unlock(follow(path, real), fd);
+    if (follow(path, real, &msg) == 0) {
+        private_file_unlock(real, fd);
+    } else {
+        (void)close(fd); /* the file of the lock stays, and does no harm */
+    }
 }
 
 /* ------------------------------------------------------------------ lines */
@@ -140,6 +187,32 @@ static struct slice find_section(struct slice text, const char *label)
     return section.ptr == NULL ? (struct slice){text.ptr + text.len, 0} : section;
 }
 
+/* How long its last line is, when that is blank; else 0. */
+static size_t blank_at_end(struct slice text)
+{
+    size_t len = text.len > 0 ? 1 : 0;
+
+    while (len < text.len && text.ptr[text.len - len - 1] != '\n') {
+        len++;
+    }
+    return trim((struct slice){text.ptr + text.len - len, len}).len == 0 ? len : 0;
+}
+
+/* Of the blank lines before and behind a section that goes, one goes with it: a section that is
+ * put in again brings one. */
+static void take_blank(struct slice *before, struct slice *after)
+{
+    struct slice rest = *after;
+    struct slice line;
+    size_t blank = blank_at_end(*before);
+
+    if (!next_line(&rest, &line)) {
+        before->len -= blank;
+    } else if (trim(line).len == 0 && (before->len == 0 || blank > 0)) {
+        *after = rest;
+    }
+}
+
 /* ------------------------------------------------------------------ the file */
 
 /* The text of the file; empty when there is none. */
@@ -160,7 +233,9 @@ static int write_text(const char *path, const struct buf *text, struct errmsg *m
         return err_set(msg, ERR_INVALID, "%.100s would have more than %u bytes", path,
                        CONFIG_FILE_BYTES_MAX);
     }
-    return private_file_write(follow(path, real), "the hosts' file", buf_slice(text), msg);
+    int code = follow(path, real, msg);
+
+    return code == 0 ? private_file_write(real, "the hosts' file", buf_slice(text), msg) : code;
 }
 
 static void append_value(struct buf *out, const char *name, const char *value)
@@ -196,18 +271,21 @@ static int change(const char *path, const char *label, const struct t3_section *
     }
     struct slice whole = slice_of(text);
     struct slice old = find_section(whole, label);
-    size_t before = (size_t)(old.ptr - whole.ptr);
-    size_t after = whole.len - before - old.len;
+    struct slice before = {text, (size_t)(old.ptr - whole.ptr)};
+    struct slice after = {old.ptr + old.len, whole.len - before.len - old.len};
 
     buf_init(&out, 2 * CONFIG_FILE_BYTES_MAX);
-    buf_append(&out, (struct slice){text, before});
-    if (section != NULL && old.len == 0 && before > 0) {
-        buf_append(&out, text[before - 1] == '\n' ? SLICE("\n") : SLICE("\n\n"));
+    if (section == NULL && old.len > 0) {
+        take_blank(&before, &after);
+    }
+    buf_append(&out, before);
+    if (section != NULL && old.len == 0 && before.len > 0) {
+        buf_append(&out, text[before.len - 1] == '\n' ? SLICE("\n") : SLICE("\n\n"));
     }
     if (section != NULL) {
         append_section(&out, section);
     }
-    buf_append(&out, (struct slice){old.ptr + old.len, after});
+    buf_append(&out, after);
     if (section != NULL || old.len > 0) {
         code = write_text(path, &out, msg);
     }

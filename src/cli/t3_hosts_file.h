@@ -1,5 +1,6 @@
 /* Changing the hosts' file (t3_hosts.h) and the tokens beside it. What a section does not say
- * stays as it is, byte for byte. Files are replaced as private_file.h does it. */
+ * stays as it is, byte for byte. Files are replaced as private_file.h does it; a link to the file
+ * is followed, also when there is no file yet. */
 #ifndef ARBE_CLI_T3_HOSTS_FILE_H
 #define ARBE_CLI_T3_HOSTS_FILE_H
 
@@ -43,7 +44,8 @@ int t3_hosts_file_check_value(const char *name, const char *value, struct errmsg
 int t3_hosts_file_put(const char *path, const struct t3_section *section,
                       struct errmsg *msg) MUST_USE;
 
-/* Takes the section with that label out, if there is one. As above. */
+/* Takes the section with that label out, if there is one, and the blank line that was put in with
+ * it. As above. */
 int t3_hosts_file_remove(const char *path, const char *label, struct errmsg *msg) MUST_USE;
 
 /* Writes the path of the token that login keeps for a label. */

@@ -73,6 +73,35 @@ static void puts_sections(void **state)
     }
 }
 
+/* What is put in and taken out again, once or often, leaves the file as it was. */
+static void does_not_grow(void **state)
+{
+    const char *const cases[] = {"", "# x\n", "[a]\nurl = u\n", "[a]\r\nurl = u\r\n\r\n", "\n\n"};
+    const struct t3_section box = {"box", "http://b", NULL, NULL, false};
+    struct errmsg msg = {{0}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        put(cases[i]);
+        for (int round = 0; round < 3; round++) {
+            assert_int_equal(t3_hosts_file_put(path, &mac, &msg), 0);
+            assert_int_equal(t3_hosts_file_remove(path, "mac", &msg), 0);
+            assert_file(cases[i]);
+        }
+    }
+    put("");
+    assert_int_equal(t3_hosts_file_put(path, &mac, &msg), 0);
+    assert_int_equal(t3_hosts_file_put(path, &box, &msg), 0);
+    for (int round = 0; round < 3; round++) { /* the first of two, each time */
+        assert_int_equal(t3_hosts_file_remove(path, "mac", &msg), 0);
+        assert_file("[box]\nurl = http://b\n");
+        assert_int_equal(t3_hosts_file_put(path, &mac, &msg), 0);
+        assert_int_equal(t3_hosts_file_remove(path, "box", &msg), 0);
+        assert_file("[mac]\nurl = http://m\nsecret-file = t3-tokens/mac\n");
+        assert_int_equal(t3_hosts_file_put(path, &box, &msg), 0);
+    }
+}
+
 /* Taken out again, the file is as it was but for blank lines; of others nothing is lost. */
 static void removes_sections(void **state)
 {
@@ -152,6 +181,41 @@ static void follows_links(void **state)
     assert_int_equal(unlink(real), 0);
 }
 
+/* Nor does one whose target is not there yet, however many links lead to it; a circle is none. */
+static void follows_links_to_nothing(void **state)
+{
+    char link[80];
+    char real[80];
+    struct stat info;
+    struct errmsg msg = {{0}};
+    int fd = -1;
+
+    (void)state;
+    (void)snprintf(link, sizeof(link), "%s.link", path);
+    (void)snprintf(real, sizeof(real), "%s.real", path);
+    assert_int_equal(symlink(link, path), 0);
+    assert_int_equal(symlink("t3.real", link), 0); /* from where that link is */
+    assert_int_equal(t3_hosts_file_lock(path, &fd, &msg), 0);
+    assert_int_equal(t3_hosts_file_put(path, &mac, &msg), 0);
+    t3_hosts_file_unlock(path, fd); /* end() would find a lock that stayed */
+    assert_int_equal(lstat(path, &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(lstat(link, &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(lstat(real, &info), 0);
+    assert_true(S_ISREG(info.st_mode));
+    assert_file("[mac]\nurl = http://m\nsecret-file = t3-tokens/mac\n");
+    assert_int_equal(unlink(real), 0);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(symlink("t3", link), 0);
+    assert_int_equal(t3_hosts_file_put(path, &mac, &msg), ERR_IO);
+    assert_int_equal(t3_hosts_file_check_place(path, &msg), ERR_IO);
+    assert_non_null(strstr(msg.text, "cannot follow the link /tmp/"));
+    assert_int_equal(lstat(path, &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(unlink(link), 0);
+}
+
 /* Tokens are beside the file, under names that can be those of files. */
 static void names_tokens(void **state)
 {
@@ -178,8 +242,10 @@ static void names_tokens(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RIG_TEST(puts_sections), RIG_TEST(removes_sections), RIG_TEST(caps_the_file),
-        RIG_TEST(follows_links), RIG_TEST(names_tokens),     RIG_TEST(refuses_values),
+        RIG_TEST(puts_sections), RIG_TEST(removes_sections),
+        RIG_TEST(caps_the_file), RIG_TEST(follows_links),
+        RIG_TEST(names_tokens),  RIG_TEST(refuses_values),
+        RIG_TEST(does_not_grow), RIG_TEST(follows_links_to_nothing),
     };
 
     return UNIT_RUN(tests);
