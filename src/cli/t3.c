@@ -136,13 +136,13 @@ static const struct flag login_flags[] = {
     SWITCH_FLAG("replace", "take HOST from another URL that has it", replace),
     ALLOW_HTTP_FLAG,
     FILE_FLAG("ca-file", "certificates to trust instead of the system's", ca_file),
-    TIMEOUT_FLAG("30s", "of each request"),
+    TIMEOUT_FLAG("30s", "of each request, and of the wait for another one that changes the hosts"),
 };
 
 static const struct flag logout_flags[] = {
     SWITCH_FLAG("forget", "remove it here even where the server cannot end it", forget),
     ALLOW_HTTP_FLAG,
-    TIMEOUT_FLAG("30s", "of each request"),
+    TIMEOUT_FLAG("30s", "of each request, and of the wait for another one that changes the hosts"),
 };
 
 static const struct flag probe_flags[] = {

@@ -4,8 +4,7 @@
 #include "cli/interrupt.h"
 #include "cli/t3_hosts_file.h"
 #include "cli/t3_url.h"
-
-#include <unistd.h>
+#include "t3/wake.h"
 
 #define AGAIN_MS 50 /* until a lock is tried again */
 
@@ -18,14 +17,23 @@ int t3_kept_open(const struct t3_call *call, struct t3_kept *kept, struct errmsg
 
 int t3_kept_lock(const struct t3_call *call, struct t3_kept *kept, struct errmsg *msg)
 {
+    const uint64_t limit_ms = call->set.timeout_ms;
+    const uint64_t begun_ms = t3_now_ms();
     int code = t3_hosts_file_lock(kept->path, &kept->lock, msg);
 
-    if (code == ERR_AGAIN && isatty(STDERR_FILENO)) {
+    if (code == ERR_AGAIN) {
         t3_call_tell(call, "another arbe t3 login or logout changes the hosts; waiting for it");
     }
-    while (code == ERR_AGAIN && interrupt_signal() == 0) {
+    while (code == ERR_AGAIN && interrupt_signal() == 0 && t3_now_ms() - begun_ms < limit_ms) {
         (void)interrupt_poll(NULL, 0, AGAIN_MS); /* the loop looks again */
         code = t3_hosts_file_lock(kept->path, &kept->lock, msg);
+    }
+    if (code == ERR_AGAIN) {
+        return err_set(msg, ERR_CONFLICT,
+                       "another arbe t3 login or logout still changes the hosts in %.120s; nothing "
+                       "was spent or changed; try again when it has ended, or wait longer with "
+                       "--timeout",
+                       kept->path);
     }
     if (code != 0) {
         return code;

@@ -18,9 +18,9 @@ struct t3_kept {
 /* Reads the file; no host is looked at yet. As profiles_read. */
 int t3_kept_open(const struct t3_call *call, struct t3_kept *kept, struct errmsg *msg) MUST_USE;
 
-/* Waits, and says so on a terminal, until nobody else changes the file, keeps it so until
- * t3_kept_finish, and reads it again: to be found and judged once more. As t3_hosts_file_lock; a
- * signal ends the wait. */
+/* Waits, and says so, until nobody else changes the file, keeps it so until t3_kept_finish, and
+ * reads it again: to be found and judged once more. As t3_hosts_file_lock; ERR_CONFLICT after
+ * --timeout, or a signal, which end the wait. */
 int t3_kept_lock(const struct t3_call *call, struct t3_kept *kept, struct errmsg *msg) MUST_USE;
 
 /* Frees it, and lets others change the file. Accepts a zeroed one. */

@@ -421,7 +421,7 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         }
     });
 
-    test('waits for another one, with a sentence on a terminal, and looks at the file again before the credential is spent', async (t) => {
+    test('waits for another one with a sentence, up to --timeout, and looks at the file again before the credential is spent', async (t) => {
         const peer = await peerFor(t);
         peer.pair('PAIR-2');
         peer.pair('PAIR-3');
@@ -442,6 +442,12 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         await third.until(/waiting for it/);
         third.type('\x03'); // Ctrl-C ends the wait
         assert.equal((await third.end()).code, 130);
+        const waiting = /^arbe t3 login: another arbe t3 login or logout changes the hosts; waiting for it\n/;
+        const late = await refused(shell.run(['login', peer.url, '--host', 'box', '--timeout', '2s'], { input: 'PAIR-3' }), 1,
+                                   /login or logout still changes the hosts in .*\/t3; nothing was spent/, ['PAIR-3']);
+        assert.match(late, waiting);
+        const { error } = JSON.parse(await refused(shell.run(['login', peer.url, '--host', 'box', '--timeout', '2s', '--json'], { input: 'PAIR-3' }), 1, /still changes/));
+        assert.equal(error.code, 't3.conflict');
         peer.sessions.answers = {};
         release({ status: 200, body: { authenticated: true, scopes: [READ] } });
         assert.equal((await first.end()).code, 0);
