@@ -3,6 +3,7 @@
 #include "unit/base/fault.h"
 #include "app/board_state.c"
 
+#include <malloc.h>
 #include <stdio.h>
 
 #define HOSTS   3
@@ -386,6 +387,31 @@ static void test_no_memory(void **context)
     }
 }
 
+/* Memory goes with rows, tombstones and hosts, not with what has happened. */
+static void test_memory(void **context)
+{
+    struct board_state *s = make(16);
+    size_t level = 0;
+    char id[16];
+    char title[16];
+
+    (void)context;
+    for (unsigned n = 0; n < 200000; n++) {
+        if (n == 1000) {
+            level = mallinfo2().uordblks;
+        }
+        (void)snprintf(id, sizeof(id), "%06u", n % 3 == 0 ? n : n % 8);
+        (void)snprintf(title, sizeof(title), "%06u", n);
+        put(s, "a", id, title, NULL);
+        if (n % 3 == 0 || n % 5 == 0) {
+            drop(s, "a", id);
+        }
+    }
+    assert_true(board_state_count(s) <= 8);
+    assert_true(mallinfo2().uordblks <= level + 64 * KIB);
+    board_state_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_unchanged), cmocka_unit_test(test_tombs),
         cmocka_unit_test(test_listing),   cmocka_unit_test(test_model),
         cmocka_unit_test(test_once),      cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_memory),
     };
 
     return UNIT_RUN(tests);

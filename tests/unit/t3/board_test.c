@@ -7,6 +7,8 @@
 
 #include "unit/t3/board_model.h"
 
+#include <malloc.h>
+
 /* The cache is keyed by host and thread: hosts do not see each other. */
 static void test_hosts(void **state)
 {
@@ -609,6 +611,65 @@ static void test_out_of_memory(void **state)
     buf_finish(&json);
 }
 
+/* ------------------------------------------------------------------ the memory of a long life */
+
+#define LIFE_EVENTS 200000u
+#define LIFE_SLACK  (64u * KIB) /* far below what a few bytes for each event would be */
+
+static size_t memory_in_use(void)
+{
+    struct mallinfo2 all = mallinfo2();
+
+    return all.uordblks + all.hblkhd;
+}
+
+/* The n-th event of few threads: metadata, runs and messages, each of its own id, and removals;
+ * now and then a thread that nobody sees again comes and goes. # stands for a number, two events
+ * long the same. */
+static void live_on(struct t3_board *b, unsigned n)
+{
+    static const char *const events[] = {
+        EVENT("thread.metadata-updated", "{'id':'t','title':'title #'}"),
+        EVENT("run.updated", "{'id':'r#','status':'running','ordinal':#}"),
+        EVENT("message.updated", "{'id':'m#','text':'text #','createdAt':@01:00}"),
+        EVENT_OF("u", "run.created", "{'id':'r#','status':'running','ordinal':#}"),
+        REMOVED("t"),
+        EVENT("thread.created", "{'id':'t','title':'again #'}"),
+        EVENT_OF("x#", "thread.created", "{'id':'x#','title':'x'}"),
+        REMOVED("x#"),
+    };
+    char text[512];
+    size_t len = 0;
+
+    for (const char *at = events[n % ARRAY_COUNT(events)]; *at != '\0'; at++) {
+        if (*at == '#') {
+            len += (size_t)snprintf(text + len, sizeof(text) - len, "%u", 100000 + n / 2);
+        } else {
+            text[len++] = *at;
+        }
+    }
+    text[len] = '\0';
+    feed(b, text);
+}
+
+/* Memory goes with the rows, and with so many deleted threads, not with what has happened. */
+static void test_memory(void **state)
+{
+    struct t3_board *b = new_board();
+    size_t level = 0;
+
+    (void)state;
+    for (unsigned n = 0; n < LIFE_EVENTS; n++) {
+        if (n == LIFE_EVENTS / 2) { /* as many as are remembered have been deleted */
+            level = memory_in_use();
+        }
+        live_on(b, n);
+    }
+    assert_true(memory_in_use() <= level + LIFE_SLACK);
+    assert_true(t3_board_count(b) <= 3);
+    t3_board_free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -640,6 +701,7 @@ int main(void)
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_normalize),
         cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_memory),
         cmocka_unit_test(test_model),
     };
 

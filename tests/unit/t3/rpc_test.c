@@ -312,6 +312,29 @@ static void test_interrupt(void **state)
     rig_finish(&rig);
 }
 
+/* A connection that its server closes is over: nothing connects again by itself, neither before
+ * that is taken nor after. What comes next to the server is another one's. */
+static void test_no_second_dial(void **state)
+{
+    struct rig rig = {0};
+    struct t3_rpc_options options = quiet();
+
+    (void)state;
+    rig_open(&rig, &options);
+    ws_peer_frame(&rig.peer, 0x88, "\x03\xe9", 2);
+    ws_peer_expect_close(&rig.peer, 1001);
+    assert_false(ws_peer_read(&rig.peer));
+    rig_ends(&rig, T3_RPC_ERROR_CLOSED, "");
+    assert_int_equal(t3_rpc_next(rig.rpc, 20, &rig.event), 0);
+
+    struct pollfd dialled = {.fd = rig.peer.listening, .events = POLLIN};
+
+    assert_int_equal(poll(&dialled, 1, 0), 0);
+    t3_rpc_free(rig.rpc);
+    assert_int_equal(poll(&dialled, 1, 0), 0);
+    ws_peer_finish(&rig.peer);
+}
+
 /* ---------------------------------------------------------------------------------- the program */
 
 /* The descriptor is readable while there is an event, and only then. */
@@ -388,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_ack),
         cmocka_unit_test(test_chunk_too_early),
         cmocka_unit_test(test_interrupt),
+        cmocka_unit_test(test_no_second_dial),
         cmocka_unit_test(test_fd),
         cmocka_unit_test(test_threads),
     };
