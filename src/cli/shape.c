@@ -2,6 +2,8 @@
  * types were seen there. Depth is bounded by SHAPE_DEPTH_MAX, and so is recursion. */
 #include "cli/shape.h"
 
+#include "cli/shape_known.h"
+
 #include "base/arena.h"
 #include "base/json_value.h"
 #include "base/limits.h"
@@ -98,77 +100,6 @@ static bool is_plain(struct slice name)
         }
     }
     return digits <= DIGITS_MAX;
-}
-
-/* What is shown of an object. */
-enum view {
-    VIEW_NONE,   /* not even its names */
-    VIEW_NAMES,  /* its names, and nothing of what is in there */
-    VIEW_RECORD, /* as a thread, a run, ... */
-    VIEW_EVENT,
-    VIEW_TOP, /* as an item of a stream, what a snapshot holds, a projection */
-};
-
-/* The objects that T3's contract knows, by the object they stand in. */
-static const struct {
-    enum view in;
-    enum view as;
-    struct slice name;
-} known[] = {
-    {VIEW_TOP, VIEW_TOP, SLICE("snapshot")},
-    {VIEW_TOP, VIEW_TOP, SLICE("projection")},
-    {VIEW_TOP, VIEW_EVENT, SLICE("event")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("archivedThreads")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("attempts")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("checkpointScopes")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("checkpoints")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("contextHandoffs")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("contextTransfers")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("messages")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("nodes")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("plans")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("project")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("projects")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("providerSessions")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("providerThreads")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("providerTurns")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("runs")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("runtimeRequests")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("subagents")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("thread")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("threads")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("turnItems")},
-    {VIEW_TOP, VIEW_RECORD, SLICE("visibleTurnItems")},
-    {VIEW_EVENT, VIEW_RECORD, SLICE("payload")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("activities")}, /* as what follows of the first version */
-    {VIEW_RECORD, VIEW_NAMES, SLICE("checkpoints")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("latestTurn")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("messages")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("proposedPlans")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("session")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("defaultModelSelection")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("latestVisibleMessage")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("lineage")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("modelSelection")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("pendingBackgroundTasks")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("pendingRuntimeRequest")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("responseCapability")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("sourcePlanRef")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("steps")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("titleRegeneration")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("tokenUsage")},
-    {VIEW_RECORD, VIEW_NAMES, SLICE("turnTokenUsage")},
-};
-
-/* What is shown of the member `name` of an object that is shown like that. */
-static enum view view_below(enum view view, struct slice name)
-{
-    for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
-        if (known[i].in == view && slice_equal(known[i].name, name)) {
-            return known[i].as;
-        }
-    }
-    return VIEW_NONE;
 }
 
 static bool has_plain_names(struct slice object)
@@ -280,12 +211,15 @@ static struct member *member_of(struct shape *s, struct place *at, struct slice 
 
 /* ------------------------------------------------------------------ values */
 
-static void add_value(struct shape *s, struct place *at, struct slice value, enum view view,
-                      unsigned depth);
+static const struct shape_known nothing_known = {VIEW_NONE, false};
 
-static void add_elements(struct shape *s, struct place *at, struct slice array, enum view view,
-                         unsigned depth)
+static void add_value(struct shape *s, struct place *at, struct slice value,
+                      struct shape_known known, unsigned depth);
+
+static void add_elements(struct shape *s, struct place *at, struct slice array,
+                         struct shape_known known, unsigned depth)
 {
+    const struct shape_known each = {known.array ? known.view : VIEW_NONE, false};
     struct json_walk walk;
     struct slice element;
 
@@ -298,12 +232,12 @@ static void add_elements(struct shape *s, struct place *at, struct slice array, 
             at->cut = true;
             return;
         }
-        add_value(s, at->elements, element, view, depth + 1);
+        add_value(s, at->elements, element, each, depth + 1);
     }
 }
 
 static void add_member(struct shape *s, struct place *at, struct slice quoted, struct slice value,
-                       struct member **hint, enum view view, unsigned depth)
+                       struct member **hint, enum shape_view view, unsigned depth)
 {
     const struct slice name = {quoted.ptr + 1, quoted.len - 2};
     struct member *member = at->map ? NULL : member_of(s, at, name, hint);
@@ -312,14 +246,14 @@ static void add_member(struct shape *s, struct place *at, struct slice quoted, s
         member->seen += member->last != at->objects;
         member->last = at->objects;
         *hint = member->next;
-        add_value(s, &member->place, value, view_below(view, name), depth + 1);
+        add_value(s, &member->place, value, shape_known_member(view, name), depth + 1);
     } else if (at->map && values_of(s, at) != NULL) {
-        add_value(s, at->values, value, VIEW_NONE, depth + 1);
+        add_value(s, at->values, value, nothing_known, depth + 1);
     }
 }
 
-static void add_members(struct shape *s, struct place *at, struct slice object, enum view view,
-                        unsigned depth)
+static void add_members(struct shape *s, struct place *at, struct slice object,
+                        enum shape_view view, unsigned depth)
 {
     struct member *hint = at->members;
     struct json_walk walk;
@@ -340,8 +274,8 @@ static void add_members(struct shape *s, struct place *at, struct slice object, 
     }
 }
 
-static void add_value(struct shape *s, struct place *at, struct slice value, enum view view,
-                      unsigned depth)
+static void add_value(struct shape *s, struct place *at, struct slice value,
+                      struct shape_known known, unsigned depth)
 {
     switch (json_kind(value)) {
     case JSON_NULL:
@@ -359,18 +293,18 @@ static void add_value(struct shape *s, struct place *at, struct slice value, enu
         break;
     case JSON_ARRAY:
         at->types |= TYPE_ARRAY;
-        add_elements(s, at, value, view, depth);
+        add_elements(s, at, value, known, depth);
         break;
     case JSON_OBJECT:
         at->types |= TYPE_OBJECT;
-        add_members(s, at, value, view, depth);
+        add_members(s, at, value, known.array ? VIEW_NONE : known.view, depth);
         break;
     }
 }
 
 void shape_add(struct shape *shape, struct slice value)
 {
-    add_value(shape, &shape->top, value, VIEW_TOP, 0);
+    add_value(shape, &shape->top, value, (struct shape_known){VIEW_TOP, false}, 0);
 }
 
 void shape_add_each(struct shape *shape, struct slice array)

@@ -1,13 +1,14 @@
 /* The shape of JSON values: names of members and types, merged over all values that are added, and
  * nothing of what they hold.
  *
- * Names can be data too, such as ids in a map, or what tools and people put somewhere. So names are
- * shown in those objects alone that T3's contract knows, each where it stands in the contract, and
- * what is added is taken for an item of a stream or a projection. Of other objects only that they
- * are there is shown. Also a known one is taken for a map, whose keys are not kept and of whose
- * values only types are, as soon as one key is no plain name (letters, digits and '_', no capital
- * first, at most two digits, at most SHAPE_NAME_BYTES_MAX bytes) or there are too many of them
- * (SHAPE_NAMES_EACH, SHAPE_NAMES_MAX).
+ * Names can be data too, such as ids in a map, or what tools and people put somewhere. So names
+ * are shown in those objects alone that T3's contract knows (cli/shape_known.h), each where it
+ * stands in the contract, one or an array of such as it has there, and what is added is taken for
+ * an item of a stream or a projection. Of other objects only that they are there is shown. Also a
+ * known one is taken for a map, whose keys are not kept and of whose values only types are, as soon
+ * as one key is no plain name (letters, digits and '_', no capital first, at most two digits, at
+ * most SHAPE_NAME_BYTES_MAX bytes) or there are too many of them (SHAPE_NAMES_EACH,
+ * SHAPE_NAMES_MAX).
  *
  * Memory is bounded whatever is added: what is beyond SHAPE_DEPTH_MAX and SHAPE_PLACES_MAX is shown
  * as "...". Pure but for its memory. One thread. */

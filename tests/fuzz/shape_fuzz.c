@@ -18,19 +18,23 @@ static void check_text(struct slice text)
     }
 }
 
-/* Names stand where the contract has objects, and nowhere else. */
-static void check_names(const struct place *at, enum view view)
+/* Names stand where the contract has objects of that kind, and nowhere else. */
+static void check_names(const struct place *at, struct shape_known known)
 {
-    assert(view != VIEW_NONE || (at->members == NULL && at->values == NULL));
+    const struct shape_known each = {known.array ? known.view : VIEW_NONE, false};
+
+    assert((known.view != VIEW_NONE && !known.array) ||
+           (at->members == NULL && at->values == NULL));
     assert(!at->map || at->members == NULL);
     for (const struct member *m = at->members; m != NULL; m = m->next) {
-        check_names(&m->place, view_below(view, (struct slice){m->name, m->name_len}));
+        check_names(&m->place,
+                    shape_known_member(known.view, (struct slice){m->name, m->name_len}));
     }
     if (at->elements != NULL) {
-        check_names(at->elements, view);
+        check_names(at->elements, each);
     }
     if (at->values != NULL) {
-        check_names(at->values, VIEW_NONE);
+        check_names(at->values, nothing_known);
     }
 }
 
@@ -40,7 +44,7 @@ static void check_shape(const struct shape *shape)
     struct slice value;
 
     assert(shape->places <= SHAPE_PLACES_MAX);
-    check_names(&shape->top, VIEW_TOP);
+    check_names(&shape->top, (struct shape_known){VIEW_TOP, false});
     buf_init(&out, 64 * MIB);
     shape_print(shape, 0, &out);
     assert(!out.failed);
