@@ -157,19 +157,18 @@ static int choose_label(const struct t3_call *call, struct login *l, struct errm
 static int take_link(struct login *l, struct errmsg *msg)
 {
     char base[PROMPT_SECRET_BYTES];
-    const char *token = strstr(l->credential, "token=");
+    const char *token;
 
     if (!t3_url_is_meant(l->credential)) {
         return 0;
     }
-    if (!t3_url_pairing_base(l->credential, base, sizeof(base))) {
+    if (!t3_url_pairing_base(l->credential, base, sizeof(base), &token)) {
         return err_set(msg, ERR_PERM, "a pairing link ends in /pair#token= and the credential");
     }
     if (!t3_url_same(base, l->site.url)) {
         return err_set(msg, ERR_PERM, "that pairing link is of another server than %.150s",
                        l->site.url);
     }
-    token += strlen("token=");
     size_t len = strcspn(token, "&#");
 
     memmove(l->credential, token, len);
@@ -429,7 +428,8 @@ int t3_login(struct t3_call *call)
                                .timeout_ms = (int)call->set.timeout_ms}};
     struct errmsg msg = {{0}};
     char base[T3_URL_BYTES];
-    bool link = t3_url_pairing_base(l.site.url, base, sizeof(base));
+    const char *token; /* of a link: it is not looked at here */
+    bool link = t3_url_pairing_base(l.site.url, base, sizeof(base), &token);
     int code = t3_url_check(link ? base : l.site.url, &msg);
 
     if (code == 0 && link) {

@@ -139,7 +139,7 @@ bool t3_url_is_meant(const char *word)
     return strstr(word, "://") != NULL;
 }
 
-bool t3_url_pairing_base(const char *link, char *out, size_t size)
+bool t3_url_pairing_base(const char *link, char *out, size_t size, const char **ret_token)
 {
     const char *at = strstr(link, "://");
 
@@ -152,10 +152,12 @@ bool t3_url_pairing_base(const char *link, char *out, size_t size)
 
     (void)cut_end(&path, "/");
     size_t len = (size_t)(path.ptr - link);
+    const char *token = strstr(end, "token=");
 
-    if (!cut_end(&path, "/pair") || strstr(end, "token=") == NULL || len + path.len >= size) {
+    if (!cut_end(&path, "/pair") || token == NULL || len + path.len >= size) {
         return false;
     }
+    *ret_token = token + strlen("token=");
     (void)snprintf(out, size, "%.*s", (int)(len + path.len), link);
     return true;
 }

@@ -19,8 +19,9 @@ int t3_url_check(const char *url, struct errmsg *msg) MUST_USE;
 bool t3_url_is_meant(const char *word);
 
 /* Writes the URL of the server that made a pairing link ("http://h/pair#token=..."), which need not
- * be a good one. False for what is no such link, or too long; nothing is written then. */
-bool t3_url_pairing_base(const char *link, char *out, size_t size);
+ * be a good one; ret_token is where its credential begins, in `link`. False for what is no such
+ * link, or too long; nothing is written then. */
+bool t3_url_pairing_base(const char *link, char *out, size_t size, const char **ret_token);
 
 /* Whether two good URLs mean the same server: ws is http, "/ws" and no path are the same, and so
  * are a port that is left out and the usual one. */

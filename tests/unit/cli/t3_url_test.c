@@ -148,23 +148,29 @@ static void tells_who_reads_along(void **state)
 static void cuts_pairing_links(void **state)
 {
     char out[32] = "as it was";
+    const char *token = NULL;
 
     (void)state;
-    assert_true(t3_url_pairing_base("http://h:1/pair#token=X", out, sizeof(out)));
+    assert_true(t3_url_pairing_base("http://h:1/pair#token=X", out, sizeof(out), &token));
     assert_string_equal(out, "http://h:1");
-    assert_true(t3_url_pairing_base("https://h/a/pair?token=X", out, sizeof(out)));
+    assert_true(t3_url_pairing_base("https://h/a/pair?token=X", out, sizeof(out), &token));
     assert_string_equal(out, "https://h/a");
-    assert_true(t3_url_pairing_base("http://pairbox.localhost/pair#token=X", out, sizeof(out)));
+    assert_true(
+        t3_url_pairing_base("http://pairbox.localhost/pair#token=X", out, sizeof(out), &token));
     assert_string_equal(out, "http://pairbox.localhost");
-    assert_true(t3_url_pairing_base("http://pair/pairs/pair/#token=X", out, sizeof(out)));
+    assert_true(t3_url_pairing_base("http://pair/pairs/pair/#token=X", out, sizeof(out), &token));
     assert_string_equal(out, "http://pair/pairs");
-    assert_false(t3_url_pairing_base("http://pair#token=X", out, sizeof(out)));
-    assert_false(t3_url_pairing_base("http://pairbox/?token=X", out, sizeof(out)));
-    assert_false(t3_url_pairing_base("http://h/pair", out, sizeof(out)));
-    assert_false(t3_url_pairing_base("http://h/?token=/pair", out, sizeof(out)));
-    assert_false(t3_url_pairing_base("/pair#token=X", out, sizeof(out)));
-    assert_false(t3_url_pairing_base("http://h/pair#token=X", out, 8));
-    assert_string_equal(out, "http://pair/pairs");
+    assert_string_equal(token, "X");
+    assert_true(t3_url_pairing_base("http://h/token=a/pair#token=Y&b", out, sizeof(out), &token));
+    assert_string_equal(token, "Y&b");
+    assert_false(t3_url_pairing_base("http://pair#token=X", out, sizeof(out), &token));
+    assert_false(t3_url_pairing_base("http://pairbox/?token=X", out, sizeof(out), &token));
+    assert_false(t3_url_pairing_base("http://h/pair", out, sizeof(out), &token));
+    assert_false(t3_url_pairing_base("http://h/?token=/pair", out, sizeof(out), &token));
+    assert_false(t3_url_pairing_base("/pair#token=X", out, sizeof(out), &token));
+    assert_false(t3_url_pairing_base("http://h/pair#token=X", out, 8, &token));
+    assert_string_equal(out, "http://h/token=a");
+    assert_string_equal(token, "Y&b");
 }
 
 int main(void)
