@@ -97,25 +97,27 @@ static struct faulty *faulty_of(struct transport *t)
     return container_of(t, struct faulty, base);
 }
 
-/* Whether the fault meets this call, which then counts. */
-static bool faulty_meets(struct faulty *f, const struct call *call)
+/* The fault that this call meets, and which then counts. It is read once: the test may end it
+ * meanwhile. */
+static enum fault faulty_meets(struct faulty *f, const struct call *call)
 {
-    if (atomic_load(&f->fault) == FAULT_NONE || !(atomic_load(&f->verbs) & (1u << call->verb))) {
-        return false;
+    enum fault fault = (enum fault)atomic_load(&f->fault);
+    if (fault == FAULT_NONE || !(atomic_load(&f->verbs) & (1u << call->verb))) {
+        return FAULT_NONE;
     }
     if (atomic_load(&f->skip) > 0) {
         atomic_fetch_sub(&f->skip, 1);
-        return false;
+        return FAULT_NONE;
     }
     int left = atomic_load(&f->left);
     if (left == 0) {
-        return false;
+        return FAULT_NONE;
     }
     if (left > 0) {
         atomic_store(&f->left, left - 1);
     }
     atomic_fetch_add(&f->met, 1);
-    return true;
+    return fault;
 }
 
 /* A call whose answer will be lost. */
@@ -175,17 +177,16 @@ static void faulty_start(struct transport *t, struct call *call)
 {
     struct faulty *f = faulty_of(t);
     atomic_fetch_add(&f->calls[call->verb], 1);
-    bool meets = faulty_meets(f, call);
+    enum fault fault = faulty_meets(f, call);
     bool unknown = call->verb == CALL_LIST && atomic_load(&faulty_lists_nothing);
-    enum fault fault = (enum fault)atomic_load(&f->fault);
-    if (meets && fault == FAULT_LOST) {
+    if (fault == FAULT_LOST) {
         struct lost *lost = malloc(sizeof(*lost));
         *lost = (struct lost){.call = call, .on_done = call->on_done};
         list_init(&lost->link);
         list_append(&f->lost, &lost->link);
         call->on_done = faulty_lose;
         f->engine->ops->start(f->engine, call);
-    } else if (meets || unknown) {
+    } else if (fault != FAULT_NONE || unknown) {
         call->transfer = NULL;
         if (unknown) {
             call_fail_status(call, 404, false, SLICE("no such path"));
