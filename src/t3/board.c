@@ -466,7 +466,7 @@ static int find_or_make_host(struct t3_board *b, struct slice name, struct host 
                              : refuse(error, T3_BOARD_ERROR_MEMORY, err_text(ERR_NOMEM));
 }
 
-/* Reads the text with the reader, and ends that. */
+/* Reads the text with the reader. */
 static int read_all(struct t3_item_reader *reader, const char *json, size_t len,
                     struct t3_board_counts *ret_counts, struct t3_board_error *ret_error)
 {
@@ -476,7 +476,6 @@ static int read_all(struct t3_item_reader *reader, const char *json, size_t len,
     if (ret_counts != NULL) {
         *ret_counts = (struct t3_board_counts){reader->applied, reader->skipped};
     }
-    t3_item_reader_finish(reader);
     return refuse_reading(ret_error, code, &msg);
 }
 

@@ -137,12 +137,7 @@ static int read_item(struct t3_item_reader *r, struct slice value, const struct 
 void t3_item_reader_init(struct t3_item_reader *r, t3_op_fn op, void *context)
 {
     *r = (struct t3_item_reader){.op = op, .context = context};
-    buf_init(&r->id, T3_ID_BYTES_MAX);
-}
-
-void t3_item_reader_finish(struct t3_item_reader *r)
-{
-    buf_finish(&r->id);
+    buf_init_fixed(&r->id, r->id_bytes, sizeof(r->id_bytes));
 }
 
 static int read_chunk(struct t3_item_reader *r, struct slice chunk, struct errmsg *msg)

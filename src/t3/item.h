@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/limits.h"
 #include "t3/facts.h"
 
 /* What is told of a thing that there is at most one of. */
@@ -52,17 +53,15 @@ typedef int (*t3_op_fn)(void *context, const struct t3_op *op);
 struct t3_item_reader {
     t3_op_fn op;
     void *context;
-    size_t applied;       /* items that were taken */
-    size_t skipped;       /* items, and records in snapshots, that are broken */
-    struct buf id;        /* private: the thread id at hand */
-    struct t3_op at_hand; /* private: too large for a stack of them */
+    size_t applied;                     /* items that were taken */
+    size_t skipped;                     /* items, and records in snapshots, that are broken */
+    struct buf id;                      /* private: the thread id at hand */
+    char id_bytes[T3_ID_BYTES_MAX + 1]; /* private: of it */
+    struct t3_op at_hand;               /* private: too large for a stack of them */
 };
 
-/* A reader that tells `op` what it reads. */
+/* A reader that tells `op` what it reads. It stays where it is, and holds nothing to be freed. */
 void t3_item_reader_init(struct t3_item_reader *r, t3_op_fn op, void *context);
-
-/* Frees what the reader holds. */
-void t3_item_reader_finish(struct t3_item_reader *r);
 
 /* Reads a JSON text: a chunk, an item, or a projection. 0; ERR_INVALID with a sentence: it is none
  * of them; ERR_MISMATCH with one: a server of the first protocol; ERR_NOMEM; or what `op`

@@ -60,8 +60,8 @@ static int read_ties(struct slice attempts, struct slice run, struct ties *ret)
 }
 
 /* Whether the turn is one of the run that the operation tells of. */
-static bool is_of_run(const struct t3_op *op, const struct t3_turn_facts *turn,
-                      const struct ties *ties)
+static bool is_of_newest_run(const struct t3_op *op, const struct t3_turn_facts *turn,
+                             const struct ties *ties)
 {
     if (turn->run.ptr != NULL) {
         return slice_equal(turn->run, op->run.id);
@@ -105,7 +105,7 @@ static int read_turns(struct t3_item_reader *r, struct slice turns, struct slice
     while (t3_elements_next(&e, &value)) {
         if (!t3_turn_read(value, &turn)) {
             r->skipped++;
-        } else if (is_of_run(op, &turn, &ties)) {
+        } else if (is_of_newest_run(op, &turn, &ties)) {
             t3_instant_advance(&op->turn.activity, &turn.activity);
         }
     }

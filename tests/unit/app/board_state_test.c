@@ -2,6 +2,8 @@
 #include "unit/base/unit.h"
 #include "unit/base/fault.h"
 #include "app/board_state.c"
+#include "base/buf.c"
+#include "base/map.c"
 
 #include <malloc.h>
 #include <stdio.h>

@@ -3,7 +3,11 @@
 
 #include "unit/base/fault.h"
 
+#include "base/buf.c"
+#include "base/map.c"
 #include "t3/board.c"
+#include "t3/item_projection.c"
+#include "t3/row.c"
 
 #include "unit/t3/board_model.h"
 
@@ -590,7 +594,9 @@ static void test_out_of_memory(void **state)
     spell(
         "[{'kind':'thread.updated','thread':{'id':'t','title':'T','status':'running','latestRunId':"
         "'r','latestVisibleMessage':{'id':'m','text':'m'}}},{'kind':'thread.removed','threadId':'u'"
-        "}]",
+        "},{'kind':'snapshot','projection':{'thread':{'id':'t','title':'T'},'runs':[{'id':'s',"
+        "'ordinal':2,'status':'running'}],'attempts':[{'id':'a','runId':'s'}],'providerTurns':"
+        "[{'runAttemptId':'a','completedAt':@01:00}]}}]",
         &json);
     for (long i = 0; code != T3_BOARD_OK; i++) {
         struct t3_board *b = new_board();
@@ -602,10 +608,10 @@ static void test_out_of_memory(void **state)
         if (code == T3_BOARD_ERROR_MEMORY && t3_board_count(b) == 0) {
             assert_rows(b, "");
         } else {
-            assert_rows(b, "t|T|running|~|m\n");
+            assert_rows(b, code == T3_BOARD_OK ? "t|T|running|@01:00|m\n" : "t|T|running|~|m\n");
         }
         assert_int_equal(t3_board_apply(b, HOST, json.ptr, json.len, NULL, NULL, NULL, NULL), 0);
-        assert_rows(b, "t|T|running|~|m\n");
+        assert_rows(b, "t|T|running|@01:00|m\n");
         t3_board_free(b);
     }
     buf_finish(&json);
