@@ -21,16 +21,17 @@
 #define AGES_MS         10000 /* ages grow without anybody telling */
 #define ESCAPE_MS       50    /* what follows an escape within that belongs to it */
 #define PAINT_BYTES_MAX (64u * MIB)
-#define TYPED_BYTES_MAX (64u * KIB)
+#define TYPED_BYTES     (4u * KIB) /* as many as are read at a time, and what is left of a key */
 
 struct live {
     struct board_call *call;
     struct terminal terminal;
+    char typed_bytes[TYPED_BYTES];
     struct board_view view;
     struct cells next;  /* the picture that is being made */
     struct cells shown; /* the one that the terminal shows */
     struct buf bytes;   /* on their way to it */
-    struct buf typed;   /* and from it, as far as no key was made of it */
+    struct buf typed;   /* and from it, as far as no key was made of it; in `typed_bytes` */
     int64_t typed_ms;   /* when the last of that came */
     bool known;         /* `shown` is what it shows */
     bool stale;         /* there is something new to show, by the next picture that is due */
@@ -39,7 +40,7 @@ struct live {
     int columns;        /* of the terminal when it was last drawn */
     int rows;           /* likewise */
     int code;           /* the exit code; -1: it goes on */
-    bool exhausted;     /* memory ran out */
+    const char *why;    /* a sentence for it, once the terminal is given back; NULL: none */
 };
 
 static int64_t clock_ms(clockid_t clock)
@@ -50,11 +51,16 @@ static int64_t clock_ms(clockid_t clock)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+static void fail(struct live *l, const char *why)
+{
+    l->code = COMMAND_FAILED;
+    l->why = why;
+}
+
 /* Memory ran out: what is shown would be wrong from now on. */
 static void run_out(struct live *l)
 {
-    l->code = COMMAND_FAILED;
-    l->exhausted = true;
+    fail(l, err_text(ERR_NOMEM));
 }
 
 static void on_row(void *context, const struct t3_board_row *row, int gone)
@@ -105,8 +111,10 @@ static void draw(struct live *l)
     board_view_draw(&l->view, &l->next, clock_ms(CLOCK_REALTIME));
     buf_clear(&l->bytes);
     paint(&l->bytes, l->known ? &l->shown : NULL, &l->next, l->terminal.colour);
-    if (l->bytes.failed || terminal_write(buf_slice(&l->bytes)) == ERR_IO) {
-        l->code = COMMAND_FAILED;
+    if (l->bytes.failed) {
+        run_out(l);
+    } else if (terminal_write(buf_slice(&l->bytes)) == ERR_IO) {
+        fail(l, "the terminal cannot be written to");
     }
     drawn = l->next;
     l->next = l->shown;
@@ -274,19 +282,18 @@ int board_live(struct board_call *call)
     }
     board_view_init(&l.view, seed);
     buf_init(&l.bytes, PAINT_BYTES_MAX);
-    buf_init(&l.typed, TYPED_BYTES_MAX);
+    buf_init_fixed(&l.typed, l.typed_bytes, sizeof(l.typed_bytes));
     int code = board_open(call, &options);
 
     code = code == 0 ? begin(&l) : code;
     if (code == 0) {
         code = run(&l);
         terminal_end(&l.terminal);
-        code = l.exhausted ? board_fail(err_text(ERR_NOMEM)) : code;
+        code = l.why != NULL ? board_fail(l.why) : code;
     }
     board_view_finish(&l.view);
     cells_finish(&l.next);
     cells_finish(&l.shown);
     buf_finish(&l.bytes);
-    buf_finish(&l.typed);
     return code;
 }

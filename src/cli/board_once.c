@@ -98,7 +98,8 @@ static bool is_late(const struct t3_watch_host *host)
 static bool print_host(struct once *o, const struct t3_watch_host *host)
 {
     struct t3_watch_host shown = *host;
-    bool whole = host->state == T3_READER_LIVE && !host->full;
+    bool live = host->state == T3_READER_LIVE && !host->full;
+    bool told = true;
 
     if (is_late(host)) {
         shown.error.code = T3_RPC_ERROR_TIMEOUT;
@@ -107,14 +108,17 @@ static bool print_host(struct once *o, const struct t3_watch_host *host)
     if (o->form == BOARD_JSON) {
         buf_clear(&o->piece);
         board_lines_format_host(&o->piece, &shown);
-        if (!o->piece.failed) {
+        if (o->piece.failed) {
+            (void)board_fail(err_text(ERR_NOMEM));
+            told = false;
+        } else {
             add_piece(o);
         }
     }
-    if (!whole) {
+    if (!live) {
         board_tell_host(o->call, &shown);
     }
-    return whole;
+    return live && told;
 }
 
 static int print_hosts(struct once *o)

@@ -4,14 +4,13 @@
 
 #include "base/date.h"
 #include "base/err.h"
-#include "base/limits.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <utf8proc.h>
 
-#define FILTER_BYTES_MAX (16u * KIB)
-#define ROOM_MIN         64u
-#define HOST_ROOM_MIN    8u
+#define ROOM_MIN      64u
+#define HOST_ROOM_MIN 8u
 
 /* What needs people first, then what is under way, what went wrong, what ended; what nobody here
  * has heard of, in a group for each; what is put away last. */
@@ -215,8 +214,8 @@ static bool contains(struct slice text, const int32_t *word)
 /* Whether each word of the filter stands in it. */
 static bool matches(const struct board_rows *rows, const struct board_entry *entry)
 {
-    const int32_t *word = (const int32_t *)(const void *)rows->filter.ptr;
-    const int32_t *end = word + rows->filter.len / sizeof(*word);
+    const int32_t *word = rows->filter;
+    const int32_t *end = word + rows->filter_len;
 
     while (word < end) {
         if (!contains(entry->title, word) && !contains(board_rows_host(rows, entry->host), word) &&
@@ -229,7 +228,7 @@ static bool matches(const struct board_rows *rows, const struct board_entry *ent
     return true;
 }
 
-static void add_word(struct buf *filter, struct slice word)
+static void add_word(struct board_rows *rows, struct slice word)
 {
     int32_t c;
 
@@ -238,7 +237,7 @@ static void add_word(struct buf *filter, struct slice word)
     }
     do {
         c = next_lower(&word);
-        buf_append(filter, (struct slice){(const char *)&c, sizeof(c)});
+        rows->filter[rows->filter_len++] = c;
     } while (c != 0);
 }
 
@@ -246,12 +245,10 @@ void board_rows_set_filter(struct board_rows *rows, struct slice filter)
 {
     struct slice word;
 
-    buf_clear(&rows->filter);
+    assert(filter.len <= BOARD_FILTER_BYTES_MAX);
+    rows->filter_len = 0;
     while (slice_split(&filter, ' ', &word)) {
-        add_word(&rows->filter, word);
-    }
-    if (rows->filter.failed) {
-        buf_clear(&rows->filter);
+        add_word(rows, word);
     }
     for (size_t i = 0; i < rows->count; i++) {
         rows->all[i]->matches = matches(rows, rows->all[i]);
@@ -266,7 +263,6 @@ void board_rows_init(struct board_rows *rows, uint64_t seed)
     *rows = (struct board_rows){.seed = seed};
     map_init(&rows->map);
     map_init(&rows->host_map);
-    buf_init(&rows->filter, FILTER_BYTES_MAX);
 }
 
 void board_rows_finish(struct board_rows *rows)
@@ -279,7 +275,6 @@ void board_rows_finish(struct board_rows *rows)
     }
     map_finish(&rows->map);
     map_finish(&rows->host_map);
-    buf_finish(&rows->filter);
     free(rows->all);
     free(rows->shown);
     free(rows->groups);

@@ -7,12 +7,13 @@
 
 #include "arbe/t3_board.h"
 #include "base/attr.h"
-#include "base/buf.h"
 #include "base/map.h"
 #include "base/slice.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#define BOARD_FILTER_BYTES_MAX 256u /* of what is typed */
 
 enum board_grouping {
     BOARD_BY_STATE, /* what waits for people first, then what runs; what is archived last */
@@ -66,8 +67,9 @@ struct board_rows {
     struct board_host **hosts; /* `host_count` of them; owned */
     size_t host_count;
     size_t host_room;
-    struct map host_map; /* by label */
-    struct buf filter;   /* words in lower case, as characters of 4 bytes, each ended by 0 */
+    struct map host_map;                        /* by label */
+    int32_t filter[2 * BOARD_FILTER_BYTES_MAX]; /* words in lower case, each ended by 0 */
+    size_t filter_len;                          /* with those */
     uint64_t seed;
 };
 
@@ -86,8 +88,8 @@ struct slice board_rows_host(const struct board_rows *rows, size_t host);
 /* Takes a change as t3_board_apply tells it. ERR_NOMEM: the row is as it was. */
 int board_rows_change(struct board_rows *rows, const struct t3_board_row *row, bool gone) MUST_USE;
 
-/* Shows only rows in which each word of `filter` stands, in title, host, state or snippet, in
- * capitals or not. Empty: all. */
+/* Shows only rows in which each word of `filter`, at most BOARD_FILTER_BYTES_MAX bytes, stands, in
+ * title, host, state or snippet, in capitals or not. Empty: all. */
 void board_rows_set_filter(struct board_rows *rows, struct slice filter);
 
 /* Groups otherwise. */

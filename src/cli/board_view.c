@@ -8,19 +8,16 @@
 
 #include <stdlib.h>
 
-#define FILTER_BYTES_MAX 256u
-
 void board_view_init(struct board_view *view, uint64_t seed)
 {
     *view = (struct board_view){.page = 1};
     board_rows_init(&view->rows, seed);
-    buf_init(&view->filter, FILTER_BYTES_MAX);
+    buf_init_fixed(&view->filter, view->filter_bytes, sizeof(view->filter_bytes));
 }
 
 void board_view_finish(struct board_view *view)
 {
     board_rows_finish(&view->rows);
-    buf_finish(&view->filter);
     free(view->hosts);
     view->hosts = NULL;
 }
@@ -195,7 +192,7 @@ static void typing_key(struct board_view *view, const struct keypress *key)
     } else if (letter == 'w') {
         drop_word(view);
         set_filter(view);
-    } else if (key->kind == KEYPRESS_TEXT && b->len + key->len <= FILTER_BYTES_MAX) {
+    } else if (key->kind == KEYPRESS_TEXT && b->len + key->len <= BOARD_FILTER_BYTES_MAX) {
         buf_append(b, (struct slice){key->text, key->len});
         set_filter(view);
     }

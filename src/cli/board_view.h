@@ -24,9 +24,10 @@ struct board_view {
     const struct t3_watch_host **hosts; /* `host_count` of them, borrowed */
     size_t host_count;
     const struct t3_hosts *known; /* of them; borrowed, may be NULL; set by whoever knows */
-    struct buf filter;            /* as it was typed */
-    size_t top;                   /* private: first line of the list that is seen */
-    int page;                     /* private: lines of the list that are seen */
+    struct buf filter;            /* as it was typed, in `filter_bytes` */
+    char filter_bytes[BOARD_FILTER_BYTES_MAX + 1];
+    size_t top; /* private: first line of the list that is seen */
+    int page;   /* private: lines of the list that are seen */
 };
 
 /* What a key asks for beyond the view. */
@@ -37,7 +38,7 @@ enum board_view_wish {
     BOARD_VIEW_REPAINT, /* all of it, whatever the terminal shows */
 };
 
-/* An empty one. `seed` as for board_rows_init. */
+/* An empty one, which stays where it is. `seed` as for board_rows_init. */
 void board_view_init(struct board_view *view, uint64_t seed);
 
 /* Frees. */

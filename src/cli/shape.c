@@ -46,7 +46,8 @@ struct member {
 struct shape {
     struct place top;
     struct arena memory;
-    size_t places; /* made so far */
+    size_t places;  /* made so far */
+    bool exhausted; /* memory ran out below the cap: what is told would lack something */
 };
 
 struct shape *shape_create(void)
@@ -70,12 +71,14 @@ void shape_destroy(struct shape *shape)
 /* Zeroed memory for a place or a member; NULL beyond the cap. */
 static void *make(struct shape *s, size_t size)
 {
-    void *memory = s->places < SHAPE_PLACES_MAX ? arena_try_alloc(&s->memory, size) : NULL;
+    bool room = s->places < SHAPE_PLACES_MAX;
+    void *memory = room ? arena_try_alloc(&s->memory, size) : NULL;
 
     if (memory != NULL) {
         memset(memory, 0, size);
         s->places++;
     }
+    s->exhausted = s->exhausted || (room && memory == NULL);
     return memory;
 }
 
@@ -404,6 +407,7 @@ static void print_place(const struct place *at, unsigned indent, struct buf *out
 void shape_print(const struct shape *shape, unsigned indent, struct buf *out)
 {
     print_place(&shape->top, indent, out);
+    out->failed = out->failed || shape->exhausted;
 }
 
 /* ------------------------------------------------------------------ for programs */
@@ -452,4 +456,5 @@ static void place_json(const struct place *at, struct buf *out)
 void shape_json(const struct shape *shape, struct buf *out)
 {
     place_json(&shape->top, out);
+    out->failed = out->failed || shape->exhausted;
 }

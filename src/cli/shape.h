@@ -34,7 +34,7 @@ void shape_add_each(struct shape *shape, struct slice array);
 /* Appends it for people, without a line end behind it: "string | null", "[number]", "{string: T}"
  * for a map, objects with a member on each line, '?' behind the name of one that not every object
  * has. Lines but the first are indented by `indent` spaces. "nothing" when nothing was added.
- * Failure sticks to the buffer. */
+ * Failure sticks to the buffer: also that memory ran out while something was added. */
 void shape_print(const struct shape *shape, unsigned indent, struct buf *out);
 
 /* Appends it as a JSON object: "types", an array of names as typeof and "array", "null" say them;

@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define LINE_BYTES_MAX (16u * KIB)
+#define LINE_BYTES (16u * KIB) /* a sentence, each byte of it escaped */
 
 /* ------------------------------------------------------------------ talking */
 
@@ -52,9 +52,10 @@ static void append_shown(struct buf *out, const char *text)
 
 static void say(const struct t3_call *call, const char *word, const char *sentence)
 {
+    char memory[LINE_BYTES]; /* it is to be said that there is no other */
     struct buf line;
 
-    buf_init(&line, LINE_BYTES_MAX);
+    buf_init_fixed(&line, memory, sizeof(memory));
     if (call->set.json && word != NULL) {
         buf_append_format(&line, "{\"error\":{\"code\":\"%s\",\"message\":", word);
         json_append_string(&line, slice_of(sentence));
@@ -65,7 +66,6 @@ static void say(const struct t3_call *call, const char *word, const char *senten
         buf_append_char(&line, '\n');
     }
     (void)fwrite(line.ptr, 1, line.len, stderr); /* nobody can be told otherwise */
-    buf_finish(&line);
 }
 
 int t3_call_fail(const struct t3_call *call, int code, const struct errmsg *msg)

@@ -229,7 +229,10 @@ static int write_text(const char *path, const struct buf *text, struct errmsg *m
 {
     char real[PATH_MAX];
 
-    if (text->failed || text->len > CONFIG_FILE_BYTES_MAX) {
+    if (text->failed) {
+        return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
+    }
+    if (text->len > CONFIG_FILE_BYTES_MAX) {
         return err_set(msg, ERR_INVALID, "%.100s would have more than %u bytes", path,
                        CONFIG_FILE_BYTES_MAX);
     }
@@ -274,7 +277,7 @@ static int change(const char *path, const char *label, const struct t3_section *
     struct slice before = {text, (size_t)(old.ptr - whole.ptr)};
     struct slice after = {old.ptr + old.len, whole.len - before.len - old.len};
 
-    buf_init(&out, 2 * CONFIG_FILE_BYTES_MAX);
+    buf_init(&out, 2 * CONFIG_FILE_BYTES_MAX); /* a file, and more than a section can have */
     if (section == NULL && old.len > 0) {
         take_blank(&before, &after);
     }

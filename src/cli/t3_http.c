@@ -79,10 +79,13 @@ static bool add_lines(struct exchange *x, const struct t3_http_request *request)
     return good;
 }
 
-#define SET(option, value) (void)curl_easy_setopt(x->easy, option, value) /* known to this curl */
+/* All are known to this curl; but it copies texts. */
+#define SET(option, value) good = curl_easy_setopt(x->easy, option, value) == CURLE_OK && good
 
-static void set_options(struct exchange *x, const struct t3_http_request *request)
+static bool set_options(struct exchange *x, const struct t3_http_request *request)
 {
+    bool good = true;
+
     SET(CURLOPT_URL, request->url);
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
     SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
@@ -112,6 +115,7 @@ static void set_options(struct exchange *x, const struct t3_http_request *reques
     SET(CURLOPT_WRITEDATA, x);
     SET(CURLOPT_NOPROGRESS, 0L);
     SET(CURLOPT_XFERINFOFUNCTION, on_progress);
+    return good;
 }
 
 /* Why there is no answer. */
@@ -147,10 +151,9 @@ static int perform(struct exchange *x, const struct t3_http_request *request, in
 
     x->easy = curl_easy_init();
     if (x->easy == NULL || buf_reserve(&x->body, T3_ANSWER_BYTES_MAX) == NULL ||
-        !add_lines(x, request)) {
+        !add_lines(x, request) || !set_options(x, request)) {
         return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
     }
-    set_options(x, request);
     CURLcode code = curl_easy_perform(x->easy);
 
     if (code != CURLE_OK) {

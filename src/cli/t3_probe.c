@@ -115,9 +115,10 @@ static void call_once(struct probe *p, struct ask *ask, const char *payload)
 /* Asks for a thread; servers of the first version have no projections. */
 static void ask_for_thread(struct probe *p, struct slice id)
 {
+    char memory[T3_ID_BYTES_MAX * 8];
     struct buf payload;
 
-    buf_init(&payload, T3_ID_BYTES_MAX * 8);
+    buf_init_fixed(&payload, memory, sizeof(memory));
     buf_append(&payload, SLICE("{\"threadId\":"));
     buf_append(&payload, id);
     buf_append(&payload, SLICE("}"));
@@ -128,7 +129,6 @@ static void ask_for_thread(struct probe *p, struct slice id)
             call_once(p, &p->projection, payload.ptr);
         }
     }
-    buf_finish(&payload);
 }
 
 /* ------------------------------------------------------------------ what came */
@@ -311,8 +311,15 @@ static void take_leave(struct probe *p)
 
 /* ------------------------------------------------------------------ telling */
 
-static void print_text(struct out *o, const struct ask *ask, const char *of_what)
+/* What is printed lacks something that came. */
+static void fail_memory(struct probe *p)
 {
+    fail(p, T3_RPC_ERROR_MEMORY, err_text(ERR_NOMEM));
+}
+
+static void print_text(struct probe *p, const struct ask *ask, const char *of_what)
+{
+    struct out *o = &p->call->out;
     struct buf text;
 
     if (ask->state == ASK_NOT) {
@@ -332,14 +339,18 @@ static void print_text(struct out *o, const struct ask *ask, const char *of_what
         buf_append_format(&text, "%*s", (int)INDENT, "");
         shape_print(ask->shape, INDENT, &text);
         buf_append_char(&text, '\n');
+        if (text.failed) {
+            fail_memory(p);
+        }
         out_add(o, text.failed ? SLICE("  ...\n") : buf_slice(&text));
         buf_finish(&text);
     }
     out_end_message(o);
 }
 
-static void print_member(struct out *o, const char *name, const struct ask *ask)
+static void print_member(struct probe *p, const char *name, const struct ask *ask)
 {
+    struct out *o = &p->call->out;
     struct buf text;
 
     out_format(o, ",\"%s\":", name);
@@ -356,6 +367,9 @@ static void print_member(struct out *o, const char *name, const struct ask *ask)
     } else {
         out_add(o, SLICE("null"));
     }
+    if (text.failed) {
+        fail_memory(p);
+    }
     out_add(o, SLICE(",\"shape\":"));
     out_add(o, text.failed ? SLICE("null") : buf_slice(&text));
     out_add(o, SLICE("}"));
@@ -371,16 +385,16 @@ static void print(struct probe *p)
                    p->version == 2   ? "2"
                    : p->version == 1 ? "1"
                                      : "null");
-        print_member(o, "shell", &p->shell);
-        print_member(o, "thread", &p->thread);
-        print_member(o, "projection", &p->projection);
+        print_member(p, "shell", &p->shell);
+        print_member(p, "thread", &p->thread);
+        print_member(p, "projection", &p->projection);
         out_add(o, SLICE(",\"wrote\":false}\n"));
         out_end_message(o);
         return;
     }
-    print_text(o, &p->shell, "");
-    print_text(o, &p->thread, ", of the first thread");
-    print_text(o, &p->projection, ", of that thread");
+    print_text(p, &p->shell, "");
+    print_text(p, &p->thread, ", of the first thread");
+    print_text(p, &p->projection, ", of that thread");
     if (p->version == 1) {
         t3_call_tell(p->call, "this server speaks the first version of orchestration (V1), which "
                               "arbe board does not read: a newer T3 Code does better");
@@ -451,11 +465,11 @@ int t3_probe(struct t3_call *call)
         subscribe(&p, &p.shell, "{}");
         run(&p);
         take_leave(&p);
+        if (p.shell.chunks > 0 && interrupt_signal() == 0) {
+            print(&p); /* also where not all came */
+        }
         code = p.code;
         msg = p.failure;
-    }
-    if (p.shell.chunks > 0 && interrupt_signal() == 0) {
-        print(&p); /* also where not all came */
     }
     t3_hosts_finish(&hosts);
     finish(&p);

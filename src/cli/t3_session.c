@@ -30,6 +30,8 @@
  * something was cut. */
 static bool take_text(struct slice object, const char *name, char *out, size_t size)
 {
+    char memory[T3_ANSWER_BYTES_MAX +
+                1]; /* no value is longer, nor is a token lost for want of it */
     struct slice value;
     struct buf text;
     size_t len = 0;
@@ -40,21 +42,14 @@ static bool take_text(struct slice object, const char *name, char *out, size_t s
         json_kind(value) != JSON_STRING) {
         return true;
     }
-    buf_init(&text, T3_ANSWER_BYTES_MAX);
-    if (buf_reserve(&text, value.len) != NULL) { /* no copy is left by growing */
-        json_string_decode_lossy(value, &text);
-    }
+    buf_init_fixed(&text, memory, sizeof(memory));
+    json_string_decode_lossy(value, &text);
     for (; len < text.len && len + 1 < size; len++) {
         out[len] = (char)(text.ptr[len] > 0x1f && text.ptr[len] < 0x7f ? text.ptr[len] : '?');
     }
     out[len] = '\0';
-    bool whole = len == text.len && !text.failed;
-
-    if (text.ptr != NULL) {
-        explicit_bzero(text.ptr, text.cap);
-    }
-    buf_finish(&text);
-    return whole;
+    explicit_bzero(memory, text.len);
+    return len == text.len;
 }
 
 static bool take_number(struct slice object, const char *name, uint64_t *ret_number)

@@ -1,4 +1,4 @@
-// Builds and drives lib/faultfs.c, and mounts tiny file systems; says what a
+// Builds and drives lib/faultfs.c and lib/faultmem.c, and mounts tiny file systems; says what a
 // machine cannot do.
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -7,20 +7,41 @@ import { join } from 'node:path';
 import { SANITIZER, eventually } from './wait.mjs';
 
 // Gives { library, impossible }: the path, and why there is none, or an empty text.
-export function buildFaultLibrary() {
+export function buildFaultLibrary(name = 'faultfs') {
     if (SANITIZER) {
         return { library: null, impossible: `faults cannot be injected below -fsanitize=${SANITIZER}` };
     }
-    const dir = mkdtempSync(join(tmpdir(), 'arbe-faultfs-'));
+    const dir = mkdtempSync(join(tmpdir(), `arbe-${name}-`));
     process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
-    const library = join(dir, 'faultfs.so');
-    const source = new URL('faultfs.c', import.meta.url).pathname;
+    const library = join(dir, `${name}.so`);
+    const source = new URL(`${name}.c`, import.meta.url).pathname;
     const built = spawnSync('cc', ['-shared', '-fPIC', '-O1', '-o', library, source, '-ldl', '-lpthread'],
                             { encoding: 'utf8' });
     if (built.status !== 0) {
         return { library: null, impossible: `faults cannot be injected, cc says: ${built.stderr ?? built.error}` };
     }
     return { library, impossible: '' };
+}
+
+// Runs `command`, which takes an environment, again and again. Each time another allocation of the program's own fails:
+// that one alone, or `ever` those behind it, too. `check` is given what each run gave, but for the last, which had enough.
+export async function eachAllocation(library, command, check, { ever = false } = {}) {
+    const dir = mkdtempSync(join(tmpdir(), 'arbe-faultmem-'));
+    const hit = join(dir, 'hit');
+    try {
+        for (let count = 0; count < 1000; count++) {
+            rmSync(hit, { force: true });
+            const env = { LD_PRELOAD: library, FAULTMEM: `${ever ? 'ever' : 'once'} ${count}`, FAULTMEM_HIT: hit };
+            const result = await command(env);
+            if (!existsSync(hit)) {
+                return { count, result };
+            }
+            await check(result, env.FAULTMEM);
+        }
+    } finally {
+        rmSync(dir, { recursive: true, force: true });
+    }
+    throw new Error('there is no end of allocations');
 }
 
 let tag = 0;

@@ -21,7 +21,7 @@ static int begin_rig(void **state)
     assert_int_equal(close(ends[0]), 0);
     rig.typing = ends[1];
     board_view_init(&rig.live.view, 1);
-    buf_init(&rig.live.typed, TYPED_BYTES_MAX);
+    buf_init_fixed(&rig.live.typed, rig.live.typed_bytes, TYPED_BYTES);
     *state = &rig;
     return 0;
 }
@@ -34,7 +34,6 @@ static int end_rig(void **state)
     (void)close(rig->before);
     (void)close(rig->typing);
     board_view_finish(&rig->live.view);
-    buf_finish(&rig->live.typed);
     return 0;
 }
 
