@@ -159,26 +159,24 @@ static bool is_current(int fd, const char *beside)
            open_one.st_ino == named.st_ino && open_one.st_dev == named.st_dev;
 }
 
-/* 0, EWOULDBLOCK or another errno. */
+/* 0, EWOULDBLOCK or another errno. Who comes too late for a file that goes has to come again. */
 static int lock_beside(const char *beside, int *ret_fd)
 {
-    for (;;) {
-        int fd = open(beside, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = open(beside, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
-        if (fd < 0) {
-            return errno;
-        }
-        int error = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
-
-        if (error == 0 && is_current(fd, beside)) {
-            *ret_fd = fd;
-            return 0;
-        }
-        (void)close(fd); /* nothing was written to it */
-        if (error != 0 && error != EINTR) {
-            return error;
-        }
+    if (fd < 0) {
+        return errno;
     }
+    int error = flock(fd, LOCK_EX | LOCK_NB) != 0 ? errno
+                : is_current(fd, beside)          ? 0
+                                                  : EWOULDBLOCK;
+
+    if (error == 0) {
+        *ret_fd = fd;
+    } else {
+        (void)close(fd); /* nothing was written to it */
+    }
+    return error;
 }
 
 static void name_lock(const struct parts *parts, char out[static BESIDE_BYTES])

@@ -215,54 +215,6 @@ static int exchange(struct login *l, struct errmsg *msg)
     return code;
 }
 
-/* The section was not written: the token's file has what was in it, or is not there, as before. */
-static void put_back(const struct login *l, const char *path)
-{
-    struct errmsg msg; /* what failed first is told */
-    bool there;
-
-    if (l->before[0] != '\0' && strcmp(path, l->kept.token) == 0) {
-        (void)!private_file_write(path, "the token", slice_of(l->before), &msg);
-    } else {
-        (void)!private_file_remove(path, "the token", &there, &msg);
-    }
-}
-
-/* The token first: a section whose token is not there would be no use. */
-static int keep(struct login *l, struct errmsg *msg)
-{
-    char relative[LABEL_BYTES + sizeof(T3_TOKEN_DIR "/")];
-    char path[T3_HOSTS_PATH_BYTES];
-    const struct profile *section = l->kept.section;
-
-    t3_hosts_file_token_path(l->kept.path, l->label, path);
-    (void)snprintf(relative, sizeof(relative), T3_TOKEN_DIR "/%s", l->label);
-    int code = private_file_write(path, "the token", slice_of(l->grant.token), msg);
-
-    if (code == 0) {
-        const struct t3_section fresh = {
-            .label = l->label,
-            .url = l->site.url,
-            .secret_file = relative,
-            .ca_file = l->ca[0] != '\0' ? l->ca
-                       : l->renews      ? section->ca_file
-                                        : NULL,
-            .allow_http = t3_url_is_exposed(l->site.url), /* or it would not have come here */
-        };
-
-        code = t3_hosts_file_put(l->kept.path, &fresh, msg);
-        if (code != 0) {
-            put_back(l, path);
-        }
-    }
-    if (code == 0) {
-        (void)snprintf(l->kept.token, sizeof(l->kept.token), "%s", path);
-    } else {
-        t3_session_drop(&l->site, l->grant.token, msg);
-    }
-    return code;
-}
-
 /* Where the token is good that was here before, if it may go there. */
 static int find_site_before(const struct t3_call *call, const struct login *l,
                             struct t3_site *ret_site, struct errmsg *msg)
@@ -303,6 +255,56 @@ static void end_token_before(const struct t3_call *call, const struct login *l)
                      "t3 auth session revoke %s",
                      l->renews ? "the server's" : "that other server's", id);
     }
+}
+
+/* The section was not written: the token's file has what was in it, or is not there, as before.
+ * False: what was in it is lost. */
+static bool put_back(const struct login *l, const char *path)
+{
+    struct errmsg msg; /* what failed first is told */
+    bool there;
+
+    if (l->before[0] != '\0' && strcmp(path, l->kept.token) == 0) {
+        return private_file_write(path, "the token", slice_of(l->before), &msg) == 0;
+    }
+    (void)!private_file_remove(path, "the token", &there, &msg);
+    return true;
+}
+
+/* The token first: a section whose token is not there would be no use. */
+static int keep(const struct t3_call *call, struct login *l, struct errmsg *msg)
+{
+    char relative[LABEL_BYTES + sizeof(T3_TOKEN_DIR "/")];
+    char path[T3_HOSTS_PATH_BYTES];
+    const struct profile *section = l->kept.section;
+
+    t3_hosts_file_token_path(l->kept.path, l->label, path);
+    (void)snprintf(relative, sizeof(relative), T3_TOKEN_DIR "/%s", l->label);
+    int code = private_file_write(path, "the token", slice_of(l->grant.token), msg);
+
+    if (code == 0) {
+        const struct t3_section fresh = {
+            .label = l->label,
+            .url = l->site.url,
+            .secret_file = relative,
+            .ca_file = l->ca[0] != '\0' ? l->ca
+                       : l->renews      ? section->ca_file
+                                        : NULL,
+            .allow_http = t3_url_is_exposed(l->site.url), /* or it would not have come here */
+        };
+
+        code = t3_hosts_file_put(l->kept.path, &fresh, msg);
+        if (code != 0 && !put_back(l, path)) {
+            t3_call_tell(call, "the token that was here before is lost: it cannot be put back");
+            end_token_before(call, l);
+        }
+    }
+    if (code == 0) {
+        (void)snprintf(l->kept.token, sizeof(l->kept.token), "%s", path);
+    } else {
+        t3_session_drop(&l->site, l->grant.token, msg);
+    }
+    return code;
 }
 
 /* How the board is shown that has the host. */
@@ -418,7 +420,7 @@ static int run_login(struct t3_call *call, struct login *l, struct errmsg *msg)
     }
     read_token_before(l);
     code = exchange(l, msg);
-    return code == 0 ? keep(l, msg) : code;
+    return code == 0 ? keep(call, l, msg) : code;
 }
 
 int t3_login(struct t3_call *call)

@@ -142,6 +142,9 @@ int t3_logout(struct t3_call *call)
 
     if (code != 0) {
         exit = t3_call_fail(call, code, &msg);
+        if (l.ended) {
+            t3_call_tell(call, "its token was ended; --forget removes what is still here");
+        }
     } else if (exit == 0) {
         t3_call_tell(call,
                      had ? "%s: its token was ended, and is not here any more"

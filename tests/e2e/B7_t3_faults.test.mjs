@@ -163,3 +163,69 @@ describe('without memory', { timeout: 600_000, concurrency: true }, () => {
         }
     });
 });
+
+// The hosts' file and the token are written as .t3.PID.* and .mac.PID.*, and renamed.
+describe('on a disk that fails', { timeout: 120_000 }, () => {
+    const faultsFor = (t) => {
+        const faults = new Faults(disk.library);
+        t.after(() => faults.dispose());
+        return faults;
+    };
+
+    diskTest('arbe t3 login leaves what was there, and ends what it was given', async (t) => {
+        const { kept, login, assertKnown, assertTidy } = await user(t);
+        const faults = faultsFor(t);
+        for (const first of [true, false]) {
+            const before = kept();
+            for (const [part, what] of [['.t3.', 'the hosts\' file'], ['.mac.', 'the token']]) {
+                for (const fault of ['write ? ENOSPC', 'sync ? EIO', 'sync ? EDQUOT']) {
+                    faults.set(fault.replace('?', part));
+                    const end = await login(faults.env);
+                    assert.equal(end.code, 1, end.stderr);
+                    assert.match(end.stderr, new RegExp(`^arbe t3 login: cannot write ${what} .*: (No space|Input/output error|Disk quota).*; its session was ended\n$`));
+                    assert.deepEqual(kept(), before);
+                    assertTidy();
+                    assertKnown(end, `${fault} ${part}`);
+                }
+            }
+            faults.clear();
+            assert.equal((await login(faults.env)).code, 0, `${first}`);
+        }
+    });
+
+    // The disk fails between the token and the hosts' file, and so does what would put the old token back.
+    diskTest('arbe t3 login says that it lost a token, and ends that, too', async (t) => {
+        const { peer, kept, login, assertKnown, assertTidy } = await user(t);
+        const faults = faultsFor(t);
+        await login({});
+        const { hosts, token } = kept();
+        faults.set('write .t3. hold 1');
+        const running = login(faults.env);
+        await faults.hit();
+        faults.set('sync .t3. EIO', 'write .mac. EIO');
+        const end = await running;
+        assert.equal(end.code, 1);
+        assert.match(end.stderr, /^arbe t3 login: the token that was here before is lost: it cannot be put back\narbe t3 login: cannot write the hosts' file /);
+        assert.equal(kept().hosts, hosts);
+        assert.ok(peer.sessions.tokens.get(token).revoked);
+        assertTidy();
+        assertKnown(end, 'lost');
+        assert.equal((await login({})).code, 0);
+    });
+
+    diskTest('arbe t3 logout ends the token first', async (t) => {
+        const { peer, kept, login, shell, assertTidy } = await user(t);
+        const faults = faultsFor(t);
+        await login({});
+        const { hosts, token } = kept();
+        faults.set('sync .t3. EIO');
+        const { code, stderr } = await shell.run(['logout', 'mac'], { env: faults.env });
+        assert.equal(code, 1);
+        assert.match(stderr, /cannot write the hosts' file .*: Input\/output error\n.*its token was ended; --forget removes what is still here\n$/);
+        assert.ok(peer.sessions.tokens.get(token).revoked);
+        assert.deepEqual(kept(), { hosts, token: null });
+        assertTidy();
+        await shell.run(['logout', 'mac', '--forget']);
+        assert.equal(kept().hosts, '');
+    });
+});

@@ -1,4 +1,6 @@
 /* Files that hold secrets: who may read them, and what becomes of the old one. */
+#include "unit/cli/file_fault.h"
+
 #include "cli/private_file.c"
 
 #include "unit/base/unit.h"
@@ -157,10 +159,13 @@ static void locks(void **state)
     assert_int_equal(unlink(beside), 0);
 }
 
-/* A lock whose file was removed by who had it is none: the next one would have another. */
+/* A lock whose file was removed by who had it is none: the next one would have another. It is
+ * looked at once: a file system on which no file is of its name would be looked at for ever. */
 static void locks_the_file_of_that_name(void **state)
 {
+    char path[128];
     char beside[128];
+    struct errmsg msg;
     int fd;
 
     (void)state;
@@ -171,6 +176,11 @@ static void locks_the_file_of_that_name(void **state)
     assert_int_equal(unlink(beside), 0);
     assert_false(is_current(fd, beside));
     assert_int_equal(close(fd), 0);
+    (void)snprintf(path, sizeof(path), "%s/file", home);
+    file_fault_lstat = true;
+    assert_int_equal(private_file_lock(path, "the file", &fd, &msg), ERR_AGAIN);
+    file_fault_lstat = false;
+    assert_int_equal(unlink(beside), 0);
 }
 
 /* It is replaced as a whole, also one that others could read, and after one that died. */
@@ -211,6 +221,71 @@ static void fails_whole(void **state)
     assert_int_equal(private_file_write(longer, "the token", SLICE("x"), &msg), ERR_INVALID);
 }
 
+/* Each call in its turn fails, alone or with all behind it: the file is the old one or the new one,
+ * whole, and only its owner's; nothing is left beside it, and the sentence says why. */
+static void fails_at_any_call(void **state)
+{
+    char path[128];
+    struct errmsg msg;
+    bool there;
+    int lowest = dup(0);
+
+    (void)state;
+    (void)close(lowest);
+    (void)snprintf(path, sizeof(path), "%s/file", home);
+    for (int ever = 0; ever < 2; ever++) {
+        int code = ERR_IO;
+
+        for (long i = 0; code != 0; i++) {
+            assert_int_equal(private_file_write(path, "the file", SLICE("old"), &msg), 0);
+            msg.text[0] = '\0';
+            file_fault_after(i, ever == 1);
+            code = private_file_write(path, "the file", SLICE("fresh"), &msg);
+            file_fault_after(-1, false);
+            assert_true(code == 0 || code == ERR_IO);
+            assert_true(code == 0 || (strstr(msg.text, "cannot write the file /tmp/") != NULL &&
+                                      strstr(msg.text, ": No space left on device") != NULL));
+            assert_holds(path, code == 0 ? "fresh" : "old");
+            assert_int_equal(mode_of(path), 0600);
+            assert_true(code != 0 || i >= 5);
+        }
+    }
+    assert_int_equal(private_file_remove(path, "the file", &there, &msg), 0);
+    assert_int_equal(dup(0), lowest); /* what is left beside the file, `end` finds */
+    (void)close(lowest);
+}
+
+/* So it is with the lock: who has not got it holds nothing, and the next one gets it. */
+static void locks_or_not_at_any_call(void **state)
+{
+    char path[128];
+    struct errmsg msg;
+    int lowest = dup(0);
+    int fd;
+
+    (void)state;
+    (void)close(lowest);
+    (void)snprintf(path, sizeof(path), "%s/file", home);
+    for (int ever = 0; ever < 2; ever++) {
+        int code = ERR_IO;
+
+        for (long i = 0; code != 0; i++) {
+            file_fault_after(i, ever == 1);
+            code = private_file_lock(path, "the file", &fd, &msg);
+            file_fault_after(-1, false);
+            assert_true(code == 0 || code == ERR_IO || code == ERR_AGAIN);
+            if (code != 0) {
+                assert_true(msg.text[0] != '\0');
+                assert_int_equal(private_file_lock(path, "the file", &fd, &msg), 0);
+            }
+            private_file_unlock(path, fd);
+            assert_true(code != 0 || i >= 4);
+        }
+    }
+    assert_int_equal(dup(0), lowest);
+    (void)close(lowest);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +296,8 @@ int main(void)
         cmocka_unit_test(locks_the_file_of_that_name),
         cmocka_unit_test(replaces),
         cmocka_unit_test(fails_whole),
+        cmocka_unit_test(fails_at_any_call),
+        cmocka_unit_test(locks_or_not_at_any_call),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
