@@ -59,7 +59,7 @@ function goals(rows, connections) {
     const rate = (name) => rows.find((row) => row.server === name &&
         row.connections === connections)?.per_second;
     const list = [];
-    for (const [peer, target] of [['node', 20], ['nginx', 0.5]]) {
+    for (const [peer, target] of [['node', 20], ['nginx', 0.5], ['rust', 1]]) {
         if (rate('arbe') && rate(peer)) {
             list.push({ what: `appends, ${connections} connections, arbe / ${peer}`,
                 value: rate('arbe') / rate(peer), at_least: target });
@@ -77,7 +77,7 @@ async function sustained({ servers, options, progress }) {
 
 export async function appends(run) {
     const { servers, options, progress, available } = run;
-    const names = available(['arbe', 'node', 'nginx']);
+    const names = available(['arbe', 'rust', 'node', 'nginx']);
     const rows = [];
     for (const connections of [64, 256]) {
         const turns = Object.fromEntries(names.map((name) => [name, []]));

@@ -19,6 +19,7 @@ const VARIANTS = [
     { label: 'arbe, fresh', server: 'arbe' },
     { label: 'arbe, packed', server: 'arbe', settings: { flags: ['--checkpoint-interval', '1s'] },
         restart_after_ms: PACK_WAIT_MS },
+    { label: 'rust', server: 'rust' },
     { label: 'node', server: 'node' },
     { label: 'nginx', server: 'nginx', root: '/plain/' },
     { label: 'nginx, open files cached', server: 'nginx', root: '/cached/' },
@@ -90,6 +91,10 @@ function goals(rows) {
                 list.push({ what: `${what}, open files cached`,
                     value: rate(label) / rate('nginx, open files cached') });
             }
+            if (rate(label) && rate('rust')) {
+                list.push({ what: `catch-up ${size.name}, ${label} / rust`,
+                    value: rate(label) / rate('rust'), at_least: 1 });
+            }
         }
     }
     return list;
@@ -97,7 +102,7 @@ function goals(rows) {
 
 export async function catchup({ servers, options, progress, available }) {
     const bodies = Object.fromEntries(SIZES.map((size) => [size.name, randomBytes(size.bytes)]));
-    const names = available(['arbe', 'node', 'nginx']);
+    const names = available(['arbe', 'rust', 'node', 'nginx']);
     const variants = VARIANTS.filter((variant) => names.includes(variant.server));
     const turns = variants.map(() => []);
     for (let round = 1; round <= options.rounds; round++) {

@@ -14,10 +14,6 @@ const SAMPLES = 100;
 const RETRY_MS = 1;
 const CONNECTIONS = 500;
 
-function look(server, state) {
-    return { state, ...memory(server.pid), fds: descriptors(server.pid) };
-}
-
 async function streamsMake(server) {
     const client = new Client(server);
     await client.each(STREAMS, async (i) => {
@@ -29,9 +25,9 @@ async function streamsMake(server) {
 }
 
 // Milliseconds from the start of the process to its first good answer, over a given directory.
-async function restart(servers, dir) {
+async function restart(servers, name, dir) {
     const start = performance.now();
-    const server = await servers.arbe({ dir, stepMs: RETRY_MS });
+    const server = await servers[name]({ dir, stepMs: RETRY_MS });
     const client = new Client(server, 1);
     for (;;) {
         const answer = await client.send('HEAD', PATH + (STREAMS - 1)).catch(() => null);
@@ -60,47 +56,60 @@ async function samplesCheck(client) {
     }
 }
 
-export async function footprint({ servers, options, progress, available }) {
-    if (available(['arbe']).length === 0) {
-        return { title: 'idle streams', columns: [], rows: [], goals: [] };
-    }
-    const settle = options.quick ? SETTLE_QUICK_MS : SETTLE_MS;
-    let server = await servers.arbe();
+// What one server says at each step, by name of the step.
+async function life(servers, name, settle, progress) {
+    let server = await servers[name]();
     const { dir } = server;
-    const rows = [];
-    try {
-        rows.push(look(server, 'started, empty'));
-        progress(`e: making ${STREAMS} streams`);
-        await streamsMake(server);
-        rows.push(look(server, 'all just written'));
+    const steps = {};
+    const note = (step, more) => { steps[step] = { ...memory(server.pid), fds: descriptors(server.pid), ...more }; };
+    const again = async (step) => {
         await server.kill();
-        progress('e: restart from the log');
-        const first = await restart(servers, dir);
-        server = first.server;
-        rows.push({ ...look(server, 'restarted from the log'), start_ms: first.elapsed });
+        const { server: next, elapsed } = await restart(servers, name, dir);
+        server = next;
+        note(step, { start_ms: elapsed });
+    };
+    try {
+        note('started, empty');
+        progress(`e: making ${STREAMS} streams, ${name}`);
+        await streamsMake(server);
+        note('all just written');
+        await again('restarted after kill -9');
         progress(`e: idle for ${settle / 1000} s`);
         await sleep(settle);
-        rows.push(look(server, `idle for ${settle / 1000} s`));
-        await server.kill();
-        const second = await restart(servers, dir);
-        server = second.server;
-        rows.push({ ...look(server, 'restarted once idle'), start_ms: second.elapsed });
+        note('idle');
+        await again('restarted once idle');
     } finally {
         await servers.finish(server);
     }
-    return { title: `${STREAMS} idle streams of one 100 B append`, rows, goals: goals(rows),
-        columns: [['state', 'state'], ['rss_kib', 'RSS KiB', 0], ['anon_kib', 'anon KiB', 0],
-            ['file_kib', 'mapped KiB', 0], ['fds', 'fds'], ['start_ms', 'start ms', 0]] };
+    return steps;
 }
 
-function goals(rows) {
-    const [empty, written, log, idle, again] = rows;
+export async function footprint({ servers, options, progress, available }) {
+    const settle = options.quick ? SETTLE_QUICK_MS : SETTLE_MS;
+    const lives = {};
+    for (const name of available(['arbe', 'rust'])) {
+        lives[name] = await life(servers, name, settle, progress);
+    }
+    const rows = Object.entries(lives).flatMap(([server, steps]) =>
+        Object.entries(steps).map(([state, look]) => ({ server, state, ...look })));
+    return { title: `${STREAMS} idle streams of one 100 B append`, rows,
+        goals: lives.arbe ? goals(lives.arbe) : [],
+        columns: [['server', 'server'], ['state', 'state'], ['rss_kib', 'RSS KiB', 0],
+            ['anon_kib', 'anon KiB', 0], ['file_kib', 'mapped KiB', 0], ['fds', 'fds'],
+            ['start_ms', 'start ms', 0]] };
+}
+
+function goals(steps) {
+    const idle = steps.idle;
     return [
         { what: 'idle streams, RSS once idle, MB', value: idle.rss_kib / 1000, under: 30 },
-        { what: 'idle streams, RSS just written, MB', value: written.rss_kib / 1000 },
-        { what: 'descriptors for each stream (the packs are a few)', value: (idle.fds - empty.fds) / STREAMS, under: 0.001 },
-        { what: 'start after kill -9, all in the log, ms', value: log.start_ms, under: 1000 },
-        { what: 'start after kill -9, once idle, ms', value: again.start_ms, under: 1000 },
+        { what: 'idle streams, RSS just written, MB', value: steps['all just written'].rss_kib / 1000 },
+        { what: 'descriptors for each stream (the packs are a few)',
+            value: (idle.fds - steps['started, empty'].fds) / STREAMS, under: 0.001 },
+        { what: 'start after kill -9, all in the log, ms',
+            value: steps['restarted after kill -9'].start_ms, under: 1000 },
+        { what: 'start after kill -9, once idle, ms',
+            value: steps['restarted once idle'].start_ms, under: 1000 },
     ];
 }
 

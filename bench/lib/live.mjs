@@ -19,7 +19,7 @@ function lost(result) {
 export async function live({ servers, options, progress, available, program }) {
     const seconds = options.quick ? options.seconds : RUN_S;
     const rows = [];
-    for (const name of available(['arbe', 'node'])) {
+    for (const name of available(['arbe', 'rust', 'node'])) {
         progress(`c: ${name}`);
         const server = await servers[name]();
         try {
@@ -85,7 +85,7 @@ export async function idle({ servers, progress, available, program }) {
             notes.push(`${subscribers} subscribers need more descriptors than ulimit -n allows`);
             continue;
         }
-        for (const name of available(subscribers > 2000 ? ['arbe'] : ['arbe', 'node'])) {
+        for (const name of available(subscribers > 2000 ? ['arbe', 'rust'] : ['arbe', 'rust', 'node'])) {
             progress(`d: ${subscribers} subscribers, ${name}`);
             rows.push(await idleTurn(servers, name, program(), subscribers));
         }

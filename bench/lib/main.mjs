@@ -29,7 +29,7 @@ async function measure(options) {
     const servers = new Servers(options);
     const missing = ['arbe', 'node'].map((name) => servers.missing(name)).filter(Boolean);
     const machine = { ...describe(options.work), arbe: arbeVersion(options.arbe),
-        reference: servers.referenceVersion(), seconds: options.seconds, rounds: options.rounds };
+        reference: servers.referenceVersion(), rust: servers.rustVersion(), seconds: options.seconds, rounds: options.rounds };
     if (machine.fs === 'tmpfs') {
         throw new UsageError(`--work is on tmpfs, where nothing is durable: ${options.work}`);
     }

@@ -9,10 +9,10 @@ export const BENCH_DIR = path.resolve(path.dirname(fileURLToPath(import.meta.url
 export const ROOT_DIR = path.dirname(BENCH_DIR);
 
 const USAGE = `usage: bench/run [--quick] [--json] [--only a,c] [--seconds N] [--rounds N]
-                 [--arbe FILE] [--node-modules DIR] [--work DIR] [--keep]
+                 [--arbe FILE] [--rust FILE] [--node-modules DIR] [--work DIR] [--keep]
 
-Runs arbe, the Node reference server and nginx in turn on this machine and prints what each did
-and how they compare. Sections:
+Runs arbe, the Node reference server, nginx and, where it is installed, the Rust server of the crate
+durable-streams in turn on this machine and prints what each did and how they compare. Sections:
   a  durable appends           256 B bodies, 1,000 streams, 64 and 256 connections
   b  catch-up reads            1 KiB and 1 MiB, 64 connections
   c  SSE fan-out               1,000 subscribers of one stream, 50 appends a second
@@ -30,6 +30,7 @@ and how they compare. Sections:
   --only LIST         sections, by letter
   --json              the result as JSON on standard output, progress on standard error
   --arbe FILE         the program to measure ($ARBE_BIN, or build/arbe)
+  --rust FILE         the Rust server, of cargo install durable-streams (durable-streams-server in $PATH)
   --node-modules DIR  where @durable-streams/server is (tests/conformance/node_modules)
   --work DIR          data directories go below it (build/bench); it must be on a real disk
   --keep              do not remove the data directories
@@ -64,13 +65,17 @@ function parse(argv) {
             args: argv,
             options: {
                 quick: flag, json: flag, keep: flag, help: { ...flag, short: 'h' },
-                only: text, seconds: text, rounds: text, arbe: text, work: text,
+                only: text, seconds: text, rounds: text, arbe: text, rust: text, work: text,
                 'node-modules': text,
             },
         }).values;
     } catch (error) {
         throw new UsageError(error.message);
     }
+}
+
+function inPath(name) {
+    return (process.env.PATH ?? '').split(':').map((dir) => path.join(dir, name)).find(existsSync);
 }
 
 // Returns the settings of a run, or null after --help has been answered.
@@ -88,12 +93,15 @@ export function readOptions(argv) {
         seconds: given.seconds ? positive('seconds', given.seconds) : given.quick ? 2 : 10,
         rounds: given.rounds ? positive('rounds', given.rounds) : given.quick ? 1 : 3,
         arbe: path.resolve(given.arbe ?? process.env.ARBE_BIN ?? path.join(ROOT_DIR, 'build/arbe')),
+        rust: given.rust ? path.resolve(given.rust) : inPath('durable-streams-server'),
         nodeModules: path.resolve(
             given['node-modules'] ?? path.join(ROOT_DIR, 'tests/conformance/node_modules')),
         work: path.resolve(given.work ?? path.join(ROOT_DIR, 'build/bench')),
     };
-    if (given.arbe && !existsSync(options.arbe)) {
-        throw new UsageError(`--arbe ${given.arbe}: no such file`);
+    for (const name of ['arbe', 'rust']) {
+        if (given[name] && !existsSync(options[name])) {
+            throw new UsageError(`--${name} ${given[name]}: no such file`);
+        }
     }
     return options;
 }

@@ -54,6 +54,7 @@ function machineLines(machine) {
         `  disk ${m.fs} on ${m.disk}, fdatasync of 4 KiB: p50 ${m.fdatasync_p50_us} us`,
         `  arbe ${m.arbe}; @durable-streams/server ${m.reference} on node ${m.node}; ` +
             `nginx ${m.nginx}; wrk ${m.wrk}`,
+        `  durable-streams in Rust: ${m.rust}`,
         `  ${m.seconds} s a measurement, medians of ${m.rounds} round(s)`,
     ];
 }

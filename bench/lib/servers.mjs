@@ -85,6 +85,19 @@ function portFind() {
     });
 }
 
+// Waits until a server that was told its port answers there.
+async function portAwait(server, port, stepMs = 10) {
+    const deadline = Date.now() + START_TIMEOUT_MS;
+    while (!(await portOpen(port))) {
+        if (server.child.exitCode !== null || !server.pid || Date.now() > deadline) {
+            throw new Error(`${server.name} did not start: ${server.log.trim()}`);
+        }
+        await sleep(stepMs);
+    }
+    server.port = port;
+    return server;
+}
+
 function nginxConfig(dir, port) {
     // Both sides get what they would get from an expert: two workers, a socket each, no log.
     // Whoever starts it as root has files only root may read.
@@ -132,6 +145,9 @@ export class Servers {
         if (name === 'arbe' && !existsSync(arbe)) {
             return `${arbe} is not built`;
         }
+        if (name === 'rust' && !this.options.rust) {
+            return 'durable-streams-server is not in $PATH (cargo install durable-streams)';
+        }
         if (name === 'node' && !existsSync(path.join(nodeModules, '@durable-streams/server'))) {
             return `@durable-streams/server is not in ${nodeModules}`;
         }
@@ -141,6 +157,11 @@ export class Servers {
     referenceVersion() {
         const file = path.join(this.options.nodeModules, '@durable-streams/server/package.json');
         return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).version : 'none';
+    }
+
+    // It does not tell its version.
+    rustVersion() {
+        return this.options.rust ?? 'none';
     }
 
     dirMake(name) {
@@ -189,16 +210,14 @@ export class Servers {
         const port = await portFind();
         const config = path.join(dir, 'nginx.conf');
         writeFileSync(config, nginxConfig(dir, port));
-        const server = this.launch('nginx', dir, 'nginx', ['-p', dir, '-c', config]);
-        const deadline = Date.now() + START_TIMEOUT_MS;
-        while (!(await portOpen(port))) {
-            if (server.child.exitCode !== null || !server.pid || Date.now() > deadline) {
-                throw new Error(`nginx did not start: ${server.log.trim()}`);
-            }
-            await sleep(10);
-        }
-        server.port = port;
-        return server;
+        return portAwait(this.launch('nginx', dir, 'nginx', ['-p', dir, '-c', config]), port);
+    }
+
+    // Starts the Rust server on a directory, a new one unless `dir` is given; as it is, but for the port.
+    async rust({ dir = this.dirMake('rust'), stepMs } = {}) {
+        const port = await portFind();
+        const args = ['--port', String(port), '--data-dir', path.join(dir, 'data')];
+        return portAwait(this.launch('rust', dir, this.options.rust, args), port, stepMs);
     }
 
     async finish(server) {
