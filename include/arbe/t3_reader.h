@@ -1,10 +1,10 @@
 /* Follows a T3 Code server for as long as it takes: a connection (t3_rpc.h) that is made anew when
  * it breaks, with all subscriptions.
  *
- * After each connection every stream begins again, with a snapshot: nothing is kept of where one
- * was, and nothing needs to be. The same is done when the server breaks off, ends or garbles the
- * stream of one subscription, however often: all of them begin again, after pauses that grow. Only
- * an error that the server declares (FAILED) ends one subscription and leaves the others alone.
+ * On each connection every stream begins again, with a snapshot: nothing is kept of where one was,
+ * and nothing needs to be. When the server breaks off, interrupts or ends the stream of one
+ * subscription, however often, that one begins again, after pauses of its own that grow, and the
+ * others go on. An error that the server declares (FAILED) ends the subscription for good.
  *
  * There is no thread here but that of the connection: the reader
  * works while it is asked for events.
@@ -21,7 +21,8 @@ extern "C" {
 
 enum t3_reader_state {
     T3_READER_CONNECTING,  /* the first connection, or the next one, is being made */
-    T3_READER_CATCHING_UP, /* it stands; not every subscription has had its first chunk */
+    T3_READER_CATCHING_UP, /* it stands; not every subscription has had its first chunk, or has it
+                            * again */
     T3_READER_LIVE,        /* every subscription's first chunk was acknowledged; also of none */
     T3_READER_LOST,        /* it broke; the next one is made after a pause */
     T3_READER_REFUSED, /* AUTH, VERSION, SCOPE, METHOD or t3_reader_refuse: until t3_reader_retry */
@@ -40,8 +41,8 @@ struct t3_reader_options {
     int (*token)(void *context, char token[T3_READER_TOKEN_BYTES],
                  char message[T3_RPC_MESSAGE_BYTES]);
     void *context;
-    int initial_delay_ms; /* the pause after a break; longer each time, until it was LIVE
-                           * for max_delay_ms */
+    int initial_delay_ms; /* the pause after a break; longer each time, until the connection was
+                           * LIVE for max_delay_ms, or the subscription had been */
     int max_delay_ms;
     double multiplier; /* 1 or more */
 };
@@ -82,10 +83,12 @@ void t3_reader_refuse(struct t3_reader *reader, const struct t3_rpc_error *error
 void t3_reader_retry(struct t3_reader *reader);
 
 enum t3_reader_event_kind {
-    T3_READER_EVENT_STATE, /* it has changed */
-    T3_READER_EVENT_CHUNK, /* `json` is an array of items; to be acknowledged */
-    T3_READER_EVENT_ERROR, /* that subscription failed with an error of its own, such as an unknown
+    T3_READER_EVENT_STATE,  /* it has changed */
+    T3_READER_EVENT_CHUNK,  /* `json` is an array of items; to be acknowledged */
+    T3_READER_EVENT_ERROR,  /* that subscription failed with an error of its own, such as an unknown
                             * thread, and is gone; the others go on */
+    T3_READER_EVENT_BROKEN, /* that subscription was broken off, and begins again after a pause; the
+                             * others go on */
 };
 
 /* `json` lives until the next call on the reader. */
@@ -93,11 +96,12 @@ struct t3_reader_event {
     enum t3_reader_event_kind kind;
     enum t3_reader_state state; /* in force */
     uint64_t id;                /* of the subscription */
-    int fresh;                  /* CHUNK: the first of its subscription on this connection */
+    int fresh;                  /* CHUNK: the first since its subscription began, or began again */
     const char *json;
     size_t len;
-    int delay_ms;              /* STATE, LOST: until the next connection is tried */
-    struct t3_rpc_error error; /* STATE, LOST and REFUSED; ERROR: why */
+    int delay_ms;              /* STATE, LOST: until the next connection is tried; BROKEN: until it
+                                * is asked for again */
+    struct t3_rpc_error error; /* STATE, LOST and REFUSED; ERROR; BROKEN: why */
 };
 
 /* Takes the next event and does what is due. Waits for at most `timeout_ms`; 0: does not wait; -1:

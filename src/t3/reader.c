@@ -7,6 +7,8 @@
  * the connection is freed, whatever it had still to tell, and after a pause another one is made,
  * where the server begins each stream with a snapshot. Pauses grow until a connection has been live
  * for as long as the longest of them, so that a server which answers and breaks is not hammered.
+ * A stream that the server ends or breaks off begins again alone, after pauses of its own, which
+ * grow by the same rule; the connection stands, and the other streams go on.
  * What takes an operator or much of both sides, a bad certificate or a message beyond the limit,
  * goes straight to the longest one: it does not heal by itself soon, and it must not be for ever.
  *
@@ -48,7 +50,7 @@ struct t3_reader {
     struct t3_rpc_error error; /* LOST, REFUSED: why */
     uint64_t live_ms;          /* when this connection was first LIVE; 0: not yet */
     int delay_ms;              /* LOST: the pause */
-    uint64_t due_ms;           /* LOST: its end */
+    uint64_t due_ms;           /* its end, or that of the first pause of a stream; 0: none */
 };
 
 const char *t3_reader_state_name(enum t3_reader_state state)
@@ -200,8 +202,16 @@ static void ring(struct t3_reader *r)
     t3_wake_ring(&r->wake, r->news || to_dial);
 }
 
+/* What is due next; 0: nothing. */
+static void set_due(struct t3_reader *r, uint64_t due_ms)
+{
+    r->due_ms = due_ms;
+    t3_wake_at(&r->wake, due_ms);
+}
+
 static void drop_connection(struct t3_reader *r)
 {
+    set_due(r, 0);
     t3_wake_unwatch(&r->wake);
     t3_rpc_free(r->connection);
     r->connection = NULL;
@@ -221,21 +231,28 @@ static uint64_t roll_dice(void)
     return dice;
 }
 
+/* The pause after what was live since then, 0 for never, has broken. */
+static int next_pause(const struct t3_reader *r, struct t3_backoff *backoff, uint64_t live_ms)
+{
+    if (live_ms != 0 && t3_now_ms() - live_ms >= (uint64_t)r->options.max_delay_ms) {
+        t3_backoff_reset(backoff);
+    }
+    return t3_backoff_next(backoff, roll_dice());
+}
+
 static void lose(struct t3_reader *r, const struct t3_rpc_error *error)
 {
     struct t3_rpc_error why = *error;
+    uint64_t live_ms = r->live_ms;
 
-    if (r->live_ms != 0 && t3_now_ms() - r->live_ms >= (uint64_t)r->options.max_delay_ms) {
-        t3_backoff_reset(&r->backoff);
-    }
     drop_connection(r);
     if (why.code == T3_RPC_ERROR_TLS || why.code == T3_RPC_ERROR_LIMIT) {
         t3_backoff_jump(&r->backoff);
+        live_ms = 0;
     }
     r->error = why;
-    r->delay_ms = t3_backoff_next(&r->backoff, roll_dice());
-    r->due_ms = t3_now_ms() + (uint64_t)r->delay_ms;
-    t3_wake_at(&r->wake, r->due_ms);
+    r->delay_ms = next_pause(r, &r->backoff, live_ms);
+    set_due(r, t3_now_ms() + (uint64_t)r->delay_ms);
     enter(r, T3_READER_LOST);
 }
 
@@ -244,14 +261,13 @@ static void refuse(struct t3_reader *r, const struct t3_rpc_error *error)
     struct t3_rpc_error why = *error;
 
     drop_connection(r);
-    t3_wake_at(&r->wake, 0);
     r->error = why;
     enter(r, T3_READER_REFUSED);
 }
 
 static void connect_anew(struct t3_reader *r)
 {
-    t3_wake_at(&r->wake, 0);
+    set_due(r, 0);
     enter(r, T3_READER_CONNECTING);
 }
 
@@ -301,6 +317,7 @@ static int ask(struct t3_reader *r, struct t3_subscription *s, struct t3_rpc_err
 {
     int code = t3_rpc_subscribe(r->connection, s->method, s->payload, &s->request, ret_error);
 
+    s->due_ms = 0;
     return code == T3_RPC_ERROR_CLOSED ? T3_RPC_OK : code;
 }
 
@@ -310,6 +327,7 @@ int t3_reader_subscribe(struct t3_reader *r, const char *method, const char *pay
     struct slice name;
     struct slice object;
     struct t3_subscription *s;
+    struct t3_backoff backoff;
     int code = rpc_check_request(method, payload, &name, &object, ret_error);
 
     if (code != T3_RPC_OK) {
@@ -320,7 +338,9 @@ int t3_reader_subscribe(struct t3_reader *r, const char *method, const char *pay
                              "there are %d subscriptions, as many as requests_max allows",
                              r->subscriptions.count);
     }
-    s = t3_subscriptions_add(&r->subscriptions, name, object);
+    t3_backoff_init(&backoff, r->options.initial_delay_ms, r->options.max_delay_ms,
+                    r->options.multiplier);
+    s = t3_subscriptions_add(&r->subscriptions, name, object, &backoff);
     if (s == NULL) {
         return rpc_error_set(ret_error, T3_RPC_ERROR_MEMORY, "out of memory");
     }
@@ -361,8 +381,8 @@ void t3_reader_ack(struct t3_reader *r, uint64_t id)
     }
     s->unacked = false;
     code = t3_rpc_ack(r->connection, s->request, &error);
-    if (code == T3_RPC_OK && !s->live) {
-        s->live = true;
+    if (code == T3_RPC_OK && s->live_ms == 0) {
+        s->live_ms = t3_now_ms();
         settle(r);
     } else if (code != T3_RPC_OK && code != T3_RPC_ERROR_CLOSED) {
         lose(r, &error); /* without its ack the stream would stand still for ever */
@@ -395,19 +415,25 @@ static bool fetch_token(struct t3_reader *r, char token[T3_READER_TOKEN_BYTES],
     return true;
 }
 
-static void ask_all(struct t3_reader *r)
+/* Asks for each stream that is not under way, unless it has a pause. */
+static void ask_due(struct t3_reader *r)
 {
+    uint64_t now_ms = t3_now_ms();
     struct t3_rpc_error error;
     int code = T3_RPC_OK;
 
     LIST_FOR_EACH(node, &r->subscriptions.all)
     {
-        if (code == T3_RPC_OK) {
-            code = ask(r, t3_subscription_of(node), &error);
+        struct t3_subscription *s = t3_subscription_of(node);
+
+        if (code == T3_RPC_OK && s->request == 0 && s->due_ms <= now_ms) {
+            code = ask(r, s, &error);
         }
     }
     if (code != T3_RPC_OK) {
         lose(r, &error);
+    } else {
+        set_due(r, t3_subscriptions_due_ms(&r->subscriptions));
     }
 }
 
@@ -436,7 +462,7 @@ static void dial(struct t3_reader *r)
                             "the system allows no more descriptors to be watched");
         lose(r, &error);
     } else {
-        ask_all(r);
+        ask_due(r);
     }
 }
 
@@ -474,7 +500,7 @@ static int give_chunk(struct t3_reader *r, const struct t3_rpc_event *event,
         .kind = T3_READER_EVENT_CHUNK,
         .state = r->state,
         .id = s->id,
-        .fresh = !s->live, /* none comes before the last is acknowledged */
+        .fresh = s->live_ms == 0, /* none comes before the last is acknowledged */
         .json = event->json,
         .len = event->len,
     };
@@ -499,6 +525,26 @@ static int give_error(struct t3_reader *r, struct t3_subscription *s,
     return 1;
 }
 
+/* The server broke off one stream, or ended it, though what is followed does not end. */
+static int give_broken(struct t3_reader *r, struct t3_subscription *s,
+                       const struct t3_rpc_error *error, struct t3_reader_event *ret_event)
+{
+    int delay_ms = next_pause(r, &s->backoff, s->live_ms);
+
+    *ret_event = (struct t3_reader_event){
+        .kind = T3_READER_EVENT_BROKEN,
+        .state = r->state,
+        .id = s->id,
+        .delay_ms = delay_ms,
+        .error = *error,
+    };
+    t3_subscription_restart(s);
+    s->due_ms = t3_now_ms() + (uint64_t)delay_ms;
+    set_due(r, t3_subscriptions_due_ms(&r->subscriptions));
+    settle(r);
+    return 1;
+}
+
 static int take_error(struct t3_reader *r, const struct t3_rpc_event *event,
                       struct t3_reader_event *ret_event)
 {
@@ -512,23 +558,23 @@ static int take_error(struct t3_reader *r, const struct t3_rpc_event *event,
     }
     if (is_final(event->error.code)) {
         refuse(r, &event->error);
-    } else {
-        lose(r, &event->error);
+        return 0;
     }
-    return 0;
+    return give_broken(r, s, &event->error, ret_event);
 }
 
-/* What is followed does not end: a stream that does is to begin again. */
-static void take_done(struct t3_reader *r, const struct t3_rpc_event *event)
+static int take_done(struct t3_reader *r, const struct t3_rpc_event *event,
+                     struct t3_reader_event *ret_event)
 {
-    const struct t3_subscription *s = t3_subscriptions_find_request(&r->subscriptions, event->id);
+    struct t3_subscription *s = t3_subscriptions_find_request(&r->subscriptions, event->id);
     struct t3_rpc_error error;
 
-    if (s != NULL) {
-        (void)rpc_error_set(&error, T3_RPC_ERROR_CLOSED, "the server ended the stream of %s",
-                            s->method);
-        lose(r, &error);
+    if (s == NULL) {
+        return 0;
     }
+    (void)rpc_error_set(&error, T3_RPC_ERROR_CLOSED, "the server ended the stream of %s",
+                        s->method);
+    return give_broken(r, s, &error, ret_event);
 }
 
 /* 1: that is an event to give. */
@@ -543,8 +589,7 @@ static int take(struct t3_reader *r, const struct t3_rpc_event *event,
     case T3_RPC_EVENT_CHUNK:
         return give_chunk(r, event, ret_event);
     case T3_RPC_EVENT_DONE:
-        take_done(r, event);
-        return 0;
+        return take_done(r, event, ret_event);
     case T3_RPC_EVENT_ERROR:
         return take_error(r, event, ret_event);
     case T3_RPC_EVENT_CLOSED:
@@ -567,8 +612,12 @@ static int work(struct t3_reader *r, struct t3_reader_event *ret_event)
         if (r->news) {
             return give_state(r, ret_event);
         }
-        if (r->state == T3_READER_LOST && t3_now_ms() >= r->due_ms) {
+        bool due = r->due_ms != 0 && t3_now_ms() >= r->due_ms;
+
+        if (due && r->state == T3_READER_LOST) {
             connect_anew(r);
+        } else if (due) {
+            ask_due(r);
         } else if (r->connection == NULL && r->state == T3_READER_CONNECTING) {
             dial(r);
         } else if (r->connection == NULL || t3_rpc_next(r->connection, 0, &event) == 0) {

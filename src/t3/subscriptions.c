@@ -4,6 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+void t3_subscription_restart(struct t3_subscription *s)
+{
+    s->request = 0;
+    s->unacked = false;
+    s->live_ms = 0;
+    s->due_ms = 0;
+}
+
 void t3_subscriptions_init(struct t3_subscriptions *subscriptions)
 {
     *subscriptions = (struct t3_subscriptions){.count = 0};
@@ -27,12 +35,13 @@ static char *append_text(char *at, struct slice text)
 }
 
 struct t3_subscription *t3_subscriptions_add(struct t3_subscriptions *subscriptions,
-                                             struct slice method, struct slice payload)
+                                             struct slice method, struct slice payload,
+                                             const struct t3_backoff *backoff)
 {
     struct t3_subscription *s = malloc(sizeof(*s) + method.len + payload.len + 2);
 
     if (s != NULL) {
-        *s = (struct t3_subscription){.id = ++subscriptions->ids};
+        *s = (struct t3_subscription){.id = ++subscriptions->ids, .backoff = *backoff};
         s->payload = append_text(s->method, method);
         (void)append_text(s->method + method.len + 1, payload); /* it ends there */
         list_append(&subscriptions->all, &s->in_all);
@@ -77,11 +86,7 @@ void t3_subscriptions_restart(struct t3_subscriptions *subscriptions)
 {
     LIST_FOR_EACH(node, &subscriptions->all)
     {
-        struct t3_subscription *s = t3_subscription_of(node);
-
-        s->request = 0;
-        s->unacked = false;
-        s->live = false;
+        t3_subscription_restart(t3_subscription_of(node));
     }
 }
 
@@ -89,9 +94,22 @@ bool t3_subscriptions_live(const struct t3_subscriptions *subscriptions)
 {
     LIST_FOR_EACH(node, &subscriptions->all)
     {
-        if (!t3_subscription_of(node)->live) {
+        if (t3_subscription_of(node)->live_ms == 0) {
             return false;
         }
     }
     return true;
+}
+
+uint64_t t3_subscriptions_due_ms(const struct t3_subscriptions *subscriptions)
+{
+    uint64_t first = 0;
+
+    LIST_FOR_EACH(node, &subscriptions->all)
+    {
+        uint64_t due = t3_subscription_of(node)->due_ms;
+
+        first = due != 0 && (first == 0 || due < first) ? due : first;
+    }
+    return first;
 }

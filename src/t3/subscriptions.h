@@ -7,16 +7,19 @@
 #include "base/attr.h"
 #include "base/list.h"
 #include "base/slice.h"
+#include "t3/backoff.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct t3_subscription {
-    struct list in_all;  /* of t3_subscriptions.all */
-    uint64_t id;         /* the reader's; never used again */
-    uint64_t request;    /* the connection's; 0: not asked for on it */
-    bool unacked;        /* the chunk that was given last waits to be acknowledged */
-    bool live;           /* its first chunk on this connection was acknowledged */
+    struct list in_all; /* of t3_subscriptions.all */
+    uint64_t id;        /* the reader's; never used again */
+    uint64_t request;   /* the connection's; 0: not asked for on it */
+    bool unacked;       /* the chunk that was given last waits to be acknowledged */
+    uint64_t live_ms;   /* when its first chunk was acknowledged; 0: not yet */
+    uint64_t due_ms;    /* it broke off, and is asked for again then; 0: at once */
+    struct t3_backoff backoff;
     const char *payload; /* a JSON object; behind the method */
     char method[];       /* NUL-terminated */
 };
@@ -33,15 +36,19 @@ static inline struct t3_subscription *t3_subscription_of(struct list *node)
     return container_of(node, struct t3_subscription, in_all);
 }
 
+/* Its stream has ended, and is yet to be asked for again. */
+void t3_subscription_restart(struct t3_subscription *subscription);
+
 /* None yet. */
 void t3_subscriptions_init(struct t3_subscriptions *subscriptions);
 
 /* Frees them all. */
 void t3_subscriptions_finish(struct t3_subscriptions *subscriptions);
 
-/* Adds one with an id of its own; the texts are copied. NULL: out of memory. */
+/* Adds one with an id of its own; all is copied. NULL: out of memory. */
 struct t3_subscription *t3_subscriptions_add(struct t3_subscriptions *subscriptions,
-                                             struct slice method, struct slice payload);
+                                             struct slice method, struct slice payload,
+                                             const struct t3_backoff *backoff);
 
 /* Frees one of them. */
 void t3_subscriptions_remove(struct t3_subscriptions *subscriptions,
@@ -54,10 +61,13 @@ struct t3_subscription *t3_subscriptions_find(const struct t3_subscriptions *sub
 struct t3_subscription *t3_subscriptions_find_request(const struct t3_subscriptions *subscriptions,
                                                       uint64_t request);
 
-/* The connection has ended: nothing was asked for or given on the next one. */
+/* The connection has ended: all are to be asked for on the next one, at once. */
 void t3_subscriptions_restart(struct t3_subscriptions *subscriptions);
 
 /* Whether all are live; so they are where there is none. */
 bool t3_subscriptions_live(const struct t3_subscriptions *subscriptions);
+
+/* When the first of them is to be asked for again. 0: none waits for that. */
+uint64_t t3_subscriptions_due_ms(const struct t3_subscriptions *subscriptions);
 
 #endif

@@ -315,6 +315,9 @@ static void take(struct watched *h, const struct t3_reader_event *event)
         h->shell = 0;
         t3_reader_lose(h->reader, &event->error);
         break;
+    case T3_READER_EVENT_BROKEN:
+        t3_reader_lose(h->reader, &event->error); /* its only stream: there is nothing to save */
+        break;
     }
 }
 

@@ -560,7 +560,7 @@ static int run_rpc(void)
 
 static void tell_reader_event(const struct t3_reader_event *event)
 {
-    static const char *const names[] = {"state", "chunk", "error"};
+    static const char *const names[] = {"state", "chunk", "error", "broken"};
 
     begin("event", names[event->kind]);
     tell_text("state", t3_reader_state_name(event->state));

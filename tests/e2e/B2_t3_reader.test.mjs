@@ -122,7 +122,6 @@ describe('a reader', { timeout }, () => {
         ['the server closes', (peer) => peer.close(), 'CLOSED'],
         ['the connection is cut', (peer) => peer.drop(), 'NETWORK'],
         ['a defect', (peer) => peer.calls.at(-1).die(new Error('boom')), 'DEFECT'],
-        ['the stream ends', (peer) => peer.calls.at(-1).end(), 'CLOSED'],
         ['nonsense', (peer) => peer.send(peer.connections.at(-1), 'nonsense'), 'PROTOCOL'],
     ];
     inBothForms('connects and subscribes anew after each break, with a new snapshot and no cursor', async (form) => {
@@ -141,11 +140,26 @@ describe('a reader', { timeout }, () => {
         await reader.end();
     });
 
-    test('a defect that ends one request alone begins all anew', async () => {
+    test('one stream that the server breaks off or ends begins again alone', async () => {
         const { peer, reader } = await liveReader({ peer: { fatalDefects: false } });
-        peer.calls[0].die('text');
-        await lost(reader, 'DIED');
-        await comesAlive(reader, peer);
+        const thread = await reader.begin('subscribe', THREAD, { threadId: 't-1' });
+        await reader.states('catching up');
+        assert.equal((await reader.next('chunk', thread)).fresh, 1);
+        await reader.states('live');
+        const breaks = [[(call) => call.die('text'), 'DIED'], [(call) => call.end(), 'CLOSED']];
+        for (const [breakIt, code] of breaks) {
+            breakIt(peer.calls.at(-1));
+            const broken = await reader.next('broken', thread);
+            assert.equal(broken.code, code, broken.message);
+            assertPause(broken.delay_ms, ANY);
+            await reader.states('catching up');
+            assert.equal((await reader.next('chunk', thread)).fresh, 1);
+            await reader.states('live');
+            peer.push(threadUpdated('t-1', { title: code }));
+            assert.equal((await reader.next('chunk', 1)).fresh, 0);
+        }
+        assert.deepEqual(peer.calls.map(({ method }) => method), [SHELL, THREAD, THREAD, THREAD]);
+        assert.equal(peer.upgrades.length, 1);
         await reader.end();
     });
 

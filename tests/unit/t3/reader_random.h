@@ -13,9 +13,9 @@
 /* What a subscription should have been given, as the test keeps it. */
 struct mine {
     uint64_t id; /* 0: none */
-    int fresh;   /* no chunk of it was given on this connection */
+    int fresh;   /* no chunk of it was given since it began, or began again */
     int unacked; /* the one that was given last */
-    int live;    /* one was acknowledged on this connection */
+    int live;    /* one was acknowledged since then */
 };
 
 struct world {
@@ -125,6 +125,11 @@ static void check_event(struct world *w, const struct t3_reader_event *event)
     if (event->kind == T3_READER_EVENT_ERROR) {
         assert_int_equal(event->error.code, T3_RPC_ERROR_FAILED);
         *mine = (struct mine){.id = 0};
+        return;
+    }
+    if (event->kind == T3_READER_EVENT_BROKEN) {
+        assert_in_range(event->delay_ms, 250, 5000);
+        *mine = (struct mine){.id = mine->id, .fresh = 1};
         return;
     }
     assert_int_equal(sscanf(event->json, "[%d]", &number), 1);

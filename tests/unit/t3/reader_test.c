@@ -1,6 +1,7 @@
 /* The reader against connections that do what a test says, by a clock that stands still. What was
  * told is written down in words: states, `lost` with the pause and the code, chunks as id:json with
- * ! for a fresh one, and errors of one subscription as id? with the code. */
+ * ! for a fresh one, errors of one subscription as id? with the code, and one that was broken off
+ * as id~ with code and pause. */
 #include "unit/t3/fake_time.h"
 #include "unit/t3/rpc_fake.h"
 
@@ -50,6 +51,11 @@ static void show(struct buf *out, const struct t3_reader_event *event)
         break;
     case T3_READER_EVENT_ERROR:
         buf_append_format(out, "%d?%s", (int)event->id, t3_rpc_code_name(event->error.code));
+        break;
+    case T3_READER_EVENT_BROKEN:
+        assert_null(event->json);
+        buf_append_format(out, "%d~%s %d", (int)event->id, t3_rpc_code_name(event->error.code),
+                          event->delay_ms);
         break;
     }
 }
@@ -118,6 +124,8 @@ static struct t3_reader *live_reader(void)
     assert_told(r, "live");
     return r;
 }
+
+#include "unit/t3/reader_broken.h"
 
 /* Connecting, catching up, live; chunks in order, the first one fresh; one acknowledgement each. */
 static void test_happy_path(void **state)
@@ -302,8 +310,8 @@ static void test_ends_of_connections(void **state)
     }
 }
 
-/* And each end of a subscription's request: breakdowns of the server begin all anew, what asking
- * again would not change is refused. */
+/* And each end of a subscription's request: what asking again would not change is refused for all,
+ * a breakdown at that one request is of that one alone. */
 static void test_ends_of_requests(void **state)
 {
     static const struct {
@@ -312,8 +320,8 @@ static void test_ends_of_requests(void **state)
     } cases[] = {
         {T3_RPC_ERROR_SCOPE, "refused SCOPE"},
         {T3_RPC_ERROR_METHOD, "refused METHOD"},
-        {T3_RPC_ERROR_DIED, "lost 500 DIED"},
-        {T3_RPC_ERROR_INTERRUPTED, "lost 500 INTERRUPTED"},
+        {T3_RPC_ERROR_DIED, "2~DIED 500"},
+        {T3_RPC_ERROR_INTERRUPTED, "2~INTERRUPTED 500"},
     };
 
     (void)state;
@@ -324,12 +332,12 @@ static void test_ends_of_requests(void **state)
         fake_error(2, cases[i].code);
         assert_int_equal(t3_reader_next(r, 0, &(struct t3_reader_event){0}), 1); /* catching up */
         assert_told(r, cases[i].told);
-        assert_null(fake);
+        assert_int_equal(fake == NULL, cases[i].told[0] == 'r');
         t3_reader_free(r);
     }
 }
 
-/* A stream that the server ends is to be followed anew, after a pause. */
+/* A stream that the server ends is to be followed anew, after a pause, on the same connection. */
 static void test_done(void **state)
 {
     struct t3_reader *r = live_reader();
@@ -338,13 +346,16 @@ static void test_done(void **state)
     (void)state;
     fake_done(1);
     assert_int_equal(t3_reader_next(r, 0, &event), 1);
-    assert_int_equal(event.state, T3_READER_LOST);
+    assert_int_equal(event.kind, T3_READER_EVENT_BROKEN);
+    assert_int_equal(event.id, 1);
     assert_int_equal(event.delay_ms, 500);
     assert_int_equal(event.error.code, T3_RPC_ERROR_CLOSED);
     assert_string_equal(event.error.message, "the server ended the stream of " SHELL);
+    assert_told(r, "catching up");
     fake_sleep(500);
-    assert_told(r, "connecting");
-    assert_string_equal(fake->requests[0].method, SHELL);
+    assert_told(r, "");
+    assert_int_equal(fake_connects, 1);
+    assert_string_equal(fake->requests[1].method, SHELL);
     t3_reader_free(r);
 }
 
@@ -876,6 +887,9 @@ int main(void)
         cmocka_unit_test(test_ends_of_connections),
         cmocka_unit_test(test_ends_of_requests),
         cmocka_unit_test(test_done),
+        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_broken_and_more),
+        cmocka_unit_test(test_broken_not_asked),
         cmocka_unit_test(test_failed),
         cmocka_unit_test(test_subscribing_at_any_time),
         cmocka_unit_test(test_stale_acks),

@@ -397,6 +397,13 @@ static void test_shell_fails(void **state)
     fake_open();
     send(ONE);
     assert_watch_tells(w, "mac catching up\nmac +t|One|idle|~|~\nmac live\n");
+    fake_error(1, T3_RPC_ERROR_DIED); /* that is all that the host had to tell */
+    assert_watch_tells(w, "mac lost DIED\n");
+    sleep_out(w);
+    assert_watch_tells(w, "");
+    fake_open();
+    send(TWO);
+    assert_watch_tells(w, "mac catching up\nmac +u|Two|running|~|~\nmac live\n");
     finish(w);
 }
 
