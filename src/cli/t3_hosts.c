@@ -75,6 +75,15 @@ int t3_hosts_check_label(struct slice label, struct errmsg *msg)
 
 /* ------------------------------------------------------------------ the file */
 
+static int check_section(const struct profile *section, struct errmsg *msg)
+{
+    const char *why = t3_url_check(section->url);
+    int code = t3_hosts_check_label(slice_of(section->name), msg);
+
+    return code != 0 || why == NULL ? code
+                                    : err_set(msg, ERR_INVALID, "the URL is not good: %s", why);
+}
+
 /* A file that was asked for must be there. */
 static int read_file(struct source *s, const char *file, struct errmsg *msg)
 {
@@ -98,8 +107,7 @@ static int read_file(struct source *s, const char *file, struct errmsg *msg)
     for (size_t i = 0; code == 0 && i < s->file.count; i++) {
         struct errmsg why = {{0}};
 
-        code = t3_hosts_check_label(slice_of(s->file.list[i].name), &why);
-        code = code == 0 ? t3_url_check(s->file.list[i].url, &why) : code;
+        code = check_section(&s->file.list[i], &why);
         if (code != 0) {
             code = err_set(msg, code, "%.60s: [%.30s]: %.150s", s->path, s->file.list[i].name,
                            why.text);
@@ -193,15 +201,13 @@ static int add_named(struct source *s, const char *label, const char *url, struc
  * repeated. */
 static int check_url_of(struct slice label, const char *url, struct errmsg *msg)
 {
-    struct errmsg why = {{0}};
-    int code = t3_url_check(url, &why);
+    const char *why = t3_url_check(url);
 
-    if (code != 0) {
-        code = err_set(msg, code, "\"%.50s\" is no URL for the host \"%.*s\": %.120s",
-                       strpbrk(url, "@?") == NULL ? url : "...",
-                       (int)(label.len < 40 ? label.len : 40), label.ptr, why.text);
-    }
-    return code;
+    return why == NULL
+               ? 0
+               : err_set(msg, ERR_INVALID, "\"%.50s\" is no URL for the host \"%.*s\": %.120s",
+                         strpbrk(url, "@?") == NULL ? url : "...",
+                         (int)(label.len < 40 ? label.len : 40), label.ptr, why);
 }
 
 /* HOST or HOST=URL. */
@@ -396,10 +402,10 @@ int t3_hosts_load(const struct t3_hosts_flags *flags, struct t3_hosts *ret_hosts
 static int add_url(struct source *s, const char *url, struct errmsg *msg)
 {
     char authority[T3_URL_BYTES];
-    int code = t3_url_check(url, msg);
+    const char *why = t3_url_check(url);
 
-    if (code != 0) {
-        return code;
+    if (why != NULL) {
+        return err_set(msg, ERR_INVALID, "that is no URL of a T3 server: %s", why);
     }
     const struct profile *of_file = find_url(s, url);
 

@@ -72,7 +72,5 @@ int t3_kept_find(struct t3_kept *kept, const char *label, struct errmsg *msg)
 
 struct slice t3_kept_shown_url(const char *url)
 {
-    struct errmsg why;
-
-    return t3_url_check(url, &why) == 0 ? slice_of(url) : SLICE("(no good URL)");
+    return t3_url_check(url) == NULL ? slice_of(url) : SLICE("(no good URL)");
 }

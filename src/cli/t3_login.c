@@ -227,11 +227,10 @@ static int find_site_before(const struct t3_call *call, const struct login *l,
     }
     ret_site->url = section->url;
     ret_site->ca_file = l->kept.ca[0] == '\0' ? NULL : l->kept.ca;
-    int code = t3_url_check(section->url, msg);
-
-    return code != 0 ? code
-                     : t3_hosts_check_way(NULL, section->url,
-                                          call->set.allow_http != 0 || section->allow_http, msg);
+    return t3_url_check(section->url) != NULL
+               ? err_set(msg, ERR_INVALID, "the URL is not good")
+               : t3_hosts_check_way(NULL, section->url,
+                                    call->set.allow_http != 0 || section->allow_http, msg);
 }
 
 /* The token that is replaced is of no use to anybody. */
@@ -432,13 +431,17 @@ int t3_login(struct t3_call *call)
     char base[T3_URL_BYTES];
     const char *token; /* of a link: it is not looked at here */
     bool link = t3_url_pairing_base(l.site.url, base, sizeof(base), &token);
-    int code = t3_url_check(link ? base : l.site.url, &msg);
+    const char *why = t3_url_check(link ? base : l.site.url);
 
-    if (code == 0 && link) {
+    if (why != NULL) {
+        return t3_call_refuse(call, "that is no URL of a T3 server: %s", why);
+    }
+    if (link) {
         return t3_call_refuse(
             call, "that is a pairing link: give %.150s, and paste the link when asked", base);
     }
-    code = code == 0 ? run_login(call, &l, &msg) : code;
+    int code = run_login(call, &l, &msg);
+
     if (code == 0) {
         end_token_before(call, &l);
         print_login(call, &l);

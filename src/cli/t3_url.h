@@ -3,28 +3,28 @@
 #ifndef ARBE_CLI_T3_URL_H
 #define ARBE_CLI_T3_URL_H
 
-#include "base/err.h"
+#include "base/attr.h"
+#include "base/limits.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define T3_URL_BYTES 2048u /* with the NUL */
+#define T3_URL_BYTES (T3_URL_BYTES_MAX + 1u) /* with the NUL */
 
-/* 0 for http, https, ws or wss with a host, perhaps a port that t3_rpc_connect takes, and no name,
- * password, query or fragment in it; else ERR_INVALID with a sentence that does not repeat what may
- * be a password. */
-int t3_url_check(const char *url, struct errmsg *msg) MUST_USE;
+/* NULL for what t3_rpc_connect takes and is without a query; else a sentence that says what is
+ * wrong with it, and does not repeat what may be a password. Static storage. */
+const char *t3_url_check(const char *url) MUST_USE;
 
 /* Whether a word is meant to be a URL: it has "://" in it. */
 bool t3_url_is_meant(const char *word);
 
-/* Writes the URL of the server that made a pairing link ("http://h/pair#token=..."), which need not
- * be a good one; ret_token is where its credential begins, in `link`. False for what is no such
- * link, or too long; nothing is written then. */
+/* Writes the URL of the server that made a pairing link ("http://h/pair#token=..."); ret_token is
+ * where its credential begins, in `link`. False for what is no such link, or too long; nothing is
+ * written then. */
 bool t3_url_pairing_base(const char *link, char *out, size_t size, const char **ret_token);
 
-/* Whether two good URLs mean the same server: ws is http, "/ws" and no path are the same, and so
- * are a port that is left out and the usual one. */
+/* Whether two URLs, both good, mean the same place, where a token for the one may go: ws is http,
+ * "/ws" and no path are the same, and so are a port that is left out and the usual one. */
 bool t3_url_same(const char *a, const char *b);
 
 /* Writes the URL of `path` ("/oauth/token") over HTTP at the server of a good URL: beside its

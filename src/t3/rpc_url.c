@@ -20,31 +20,14 @@ static const struct {
     {"wss://", true},
 };
 
-/* The parts, borrowed from the text. */
-struct parts {
-    bool tls;
-    struct slice host; /* without brackets */
-    bool bracketed;
-    struct slice port; /* empty: none */
-    struct slice path; /* with its slash, or empty */
-    struct slice query;
-    bool has_query;
-};
-
-static int refuse(struct t3_rpc_error *error, const char *why)
-{
-    return rpc_error_set(error, T3_RPC_ERROR_ARGUMENT, "the URL of the server is not good: %s",
-                         why);
-}
-
-static bool take_scheme(struct slice *text, struct parts *parts)
+static bool take_scheme(struct slice *text, bool *ret_tls)
 {
     for (size_t i = 0; i < ARRAY_COUNT(schemes); i++) {
         size_t len = strlen(schemes[i].name);
 
         if (text->len >= len && slice_equal_nocase((struct slice){text->ptr, len},
                                                    (struct slice){schemes[i].name, len})) {
-            parts->tls = schemes[i].tls;
+            *ret_tls = schemes[i].tls;
             *text = (struct slice){text->ptr + len, text->len - len};
             return true;
         }
@@ -52,107 +35,129 @@ static bool take_scheme(struct slice *text, struct parts *parts)
     return false;
 }
 
-static size_t find_any(struct slice text, const char *bytes)
+/* What stands before the first of these bytes, which is cut off. */
+static struct slice take_until(struct slice *text, const char *bytes)
 {
-    size_t i = 0;
+    size_t len = 0;
 
-    while (i < text.len && strchr(bytes, text.ptr[i]) == NULL) {
-        i++;
+    while (len < text->len && strchr(bytes, text->ptr[len]) == NULL) {
+        len++;
     }
-    return i;
+    struct slice before = {text->ptr, len};
+
+    *text = (struct slice){text->ptr + len, text->len - len};
+    return before;
 }
 
-static struct slice behind(struct slice text, size_t offset)
+static bool is_name(struct slice host)
 {
-    return (struct slice){text.ptr + offset, text.len - offset};
-}
+    for (size_t i = 0; i < host.len; i++) {
+        char c = host.ptr[i];
 
-/* Host and port; the sentence that says what is wrong, or NULL. */
-static const char *take_authority(struct slice text, struct parts *parts)
-{
-    if (memchr(text.ptr, '@', text.len) != NULL) {
-        return "it must not hold a user name or a password";
-    }
-    struct slice rest;
-
-    if (text.len > 0 && text.ptr[0] == '[') {
-        size_t end = find_any(text, "]");
-
-        if (end == text.len) {
-            return "'[' is not closed";
-        }
-        parts->bracketed = true;
-        parts->host = (struct slice){text.ptr + 1, end - 1};
-        rest = behind(text, end + 1);
-    } else {
-        size_t end = find_any(text, ":");
-
-        parts->host = (struct slice){text.ptr, end};
-        rest = behind(text, end);
-    }
-    if (rest.len > 0 && rest.ptr[0] != ':') {
-        return "what follows the host must be ':' and a port";
-    }
-    parts->port = rest.len > 0 ? behind(rest, 1) : rest;
-    return rest.len == 1 ? "the port is missing behind ':'" : NULL;
-}
-
-static bool is_name_byte(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.' || c == '_';
-}
-
-static const char *check_host(const struct parts *parts)
-{
-    if (parts->host.len == 0) {
-        return "the host is missing";
-    }
-    if (parts->host.len > T3_URL_HOST_BYTES_MAX) {
-        return "the host is too long";
-    }
-    for (size_t i = 0; i < parts->host.len && !parts->bracketed; i++) {
-        if (!is_name_byte(parts->host.ptr[i])) {
-            return "the host must be a name, an IPv4 address, or an IPv6 address in brackets";
-        }
-    }
-    return NULL;
-}
-
-/* What a request line can carry. */
-static bool is_target(struct slice text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] <= ' ' || text.ptr[i] > '~') {
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              c == '-' || c == '.' || c == '_')) {
             return false;
         }
     }
     return true;
 }
 
-static const char *take_parts(struct slice text, struct parts *parts)
+/* A host that is not empty. */
+static const char *check_host(struct rpc_url_parts *parts)
 {
-    if (text.len > T3_URL_BYTES_MAX) {
-        return "it is too long";
+    char text[T3_URL_HOST_BYTES_MAX + 1] = "";
+    struct in6_addr *address = &parts->address;
+
+    if (parts->host.len > T3_URL_HOST_BYTES_MAX) {
+        return "the host is too long";
     }
-    if (!take_scheme(&text, parts)) {
+    memcpy(text, parts->host.ptr, parts->host.len);
+    if (parts->bracketed) {
+        parts->literal = inet_pton(AF_INET6, text, address) == 1;
+        return parts->literal ? NULL : "what stands in brackets is no IPv6 address";
+    }
+    if (!is_name(parts->host)) {
+        return "the host must be a name, an IPv4 address, or an IPv6 address in brackets";
+    }
+    parts->literal = inet_pton(AF_INET, text, &address->s6_addr[12]) == 1;
+    if (parts->literal) {
+        address->s6_addr[10] = address->s6_addr[11] = 0xff;
+    }
+    return NULL;
+}
+
+static const char *take_port(struct slice text, struct rpc_url_parts *parts)
+{
+    uint64_t port = parts->tls ? 443 : 80;
+
+    if (text.len > 0 && text.ptr[0] != ':') {
+        return "what follows the host must be ':' and a port";
+    }
+    if (text.len == 1) {
+        return "the port is missing behind ':'";
+    }
+    if (text.len > 0 &&
+        (!number_parse_u64((struct slice){text.ptr + 1, text.len - 1}, UINT16_MAX, false, &port) ||
+         port == 0)) {
+        return "the port must be a number from 1 to 65535";
+    }
+    parts->port = (uint16_t)port;
+    return NULL;
+}
+
+static const char *take_authority(struct slice text, struct rpc_url_parts *parts)
+{
+    parts->authority = text;
+    if (memchr(text.ptr, '@', text.len) != NULL) {
+        return "it must not hold a user name or a password";
+    }
+    parts->bracketed = text.len > 0 && text.ptr[0] == '[';
+    parts->host = take_until(&text, parts->bracketed ? "]" : ":");
+    if (parts->bracketed) {
+        if (text.len == 0) {
+            return "'[' is not closed";
+        }
+        parts->host = (struct slice){parts->host.ptr + 1, parts->host.len - 1};
+        text = (struct slice){text.ptr + 1, text.len - 1};
+    }
+    const char *why = parts->host.len == 0 ? "the host is missing" : take_port(text, parts);
+
+    return why != NULL ? why : check_host(parts);
+}
+
+/* Whether a request line can carry it, and people can be shown it. */
+static bool is_escaped(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] <= ' ' || text.ptr[i] > '~' || strchr("\"<>\\^`{|}", text.ptr[i]) != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const char *rpc_url_cut(struct slice text, struct rpc_url_parts *ret_parts)
+{
+    struct rpc_url_parts parts = {.tls = false};
+
+    if (!take_scheme(&text, &parts.tls)) {
         return "it must begin with http://, https://, ws:// or wss://";
     }
-    if (find_any(text, "#") < text.len) {
-        return "it must not have a fragment ('#')";
-    }
-    size_t end = find_any(text, "/?");
-    const char *why = take_authority((struct slice){text.ptr, end}, parts);
-    struct slice rest = behind(text, end);
+    const char *why = take_authority(take_until(&text, "/?#"), &parts);
 
-    end = find_any(rest, "?");
-    parts->path = (struct slice){rest.ptr, end};
-    parts->has_query = end < rest.len;
-    parts->query = parts->has_query ? behind(rest, end + 1) : SLICE("");
-    why = why != NULL ? why : check_host(parts);
-    if (why == NULL && (!is_target(parts->path) || !is_target(parts->query))) {
+    parts.path = take_until(&text, "?#");
+    parts.query = take_until(&text, "#");
+    parts.has_query = parts.query.len > 0;
+    if (parts.has_query) {
+        parts.query = (struct slice){parts.query.ptr + 1, parts.query.len - 1};
+    }
+    if (why == NULL && text.len > 0) {
+        why = "it must not have a fragment ('#')";
+    }
+    if (why == NULL && (!is_escaped(parts.path) || !is_escaped(parts.query))) {
         why = "its path and query must be escaped as URLs are";
     }
+    *ret_parts = parts;
     return why;
 }
 
@@ -181,7 +186,7 @@ static char *take_text(struct buf *b)
     return b->ptr;
 }
 
-static char *make_target(const struct parts *parts)
+static char *make_target(const struct rpc_url_parts *parts)
 {
     bool no_path = parts->path.len == 0 || slice_equal(parts->path, SLICE("/"));
     struct buf b;
@@ -197,17 +202,17 @@ static char *make_target(const struct parts *parts)
     return take_text(&b);
 }
 
-static char *make_place(const struct parts *parts, uint16_t port)
+static char *make_place(const struct rpc_url_parts *parts)
 {
     struct buf b;
 
     buf_init(&b, (size_t)2 * T3_URL_HOST_BYTES_MAX);
     buf_append_format(&b, parts->bracketed ? "[%.*s]:%u" : "%.*s:%u", (int)parts->host.len,
-                      parts->host.ptr, (unsigned)port);
+                      parts->host.ptr, (unsigned)parts->port);
     return take_text(&b);
 }
 
-static char *make_host(const struct parts *parts)
+static char *make_host(const struct rpc_url_parts *parts)
 {
     struct buf b;
 
@@ -218,31 +223,23 @@ static char *make_host(const struct parts *parts)
 
 int rpc_url_init(struct rpc_url *url, const char *text, struct t3_rpc_error *ret_error)
 {
-    struct parts parts = {0};
-    const char *why = take_parts(slice_of(text), &parts);
-    uint64_t port = parts.tls ? 443 : 80;
-    unsigned char address[sizeof(struct in6_addr)];
+    struct rpc_url_parts parts;
+    const char *why = strlen(text) > T3_URL_BYTES_MAX ? "it is too long"
+                                                      : rpc_url_cut(slice_of(text), &parts);
 
-    if (why == NULL && parts.port.len > 0 &&
-        (!number_parse_u64(parts.port, UINT16_MAX, false, &port) || port == 0)) {
-        why = "the port must be a number from 1 to 65535";
-    }
     if (why != NULL) {
-        return refuse(ret_error, why);
+        return rpc_error_set(ret_error, T3_RPC_ERROR_ARGUMENT,
+                             "the URL of the server is not good: %s", why);
     }
     *url = (struct rpc_url){.tls = parts.tls,
-                            .port = (uint16_t)port,
+                            .port = parts.port,
+                            .literal = parts.literal,
                             .host = make_host(&parts),
-                            .place = make_place(&parts, (uint16_t)port),
+                            .place = make_place(&parts),
                             .target = make_target(&parts)};
     if (url->host == NULL || url->place == NULL || url->target == NULL) {
         rpc_url_finish(url);
         return rpc_error_set(ret_error, T3_RPC_ERROR_MEMORY, "out of memory");
-    }
-    url->literal = inet_pton(parts.bracketed ? AF_INET6 : AF_INET, url->host, address) == 1;
-    if (parts.bracketed && !url->literal) {
-        rpc_url_finish(url);
-        return refuse(ret_error, "what stands in brackets is no IPv6 address");
     }
     return T3_RPC_OK;
 }

@@ -96,7 +96,7 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
             await refused(shell.run(['login', link], { input: 'PAIR-1' }), 2,
                           new RegExp(`that is a pairing link: give ${peer.base}, and paste the link when asked`), ['PAIR-1']);
         }
-        await refused(shell.run(['login', 'http://u:sesame@h/pair#token=PAIR-1'], { input: '' }), 2, /neither user nor password/, ['PAIR-1', 'sesame']);
+        await refused(shell.run(['login', 'http://u:sesame@h/pair#token=PAIR-1'], { input: '' }), 2, /must not hold a user name or a password/, ['PAIR-1', 'sesame']);
         assert.deepEqual(asked(peer), []);
     });
 
@@ -760,9 +760,9 @@ describe('arbe t3 probe', { timeout: 120_000 }, () => {
         await peer.stop();
         await refused(probe('tok-1'), 1, /arbe t3 probe: ./);
         await refused(shell.run(['probe', 'nobody']), 2, /there is no host "nobody"/);
-        await refused(shell.run(['probe', 'http://u:sesame@h']), 2, /neither user nor password/, ['sesame']);
+        await refused(shell.run(['probe', 'http://u:sesame@h']), 2, /must not hold a user name or a password/, ['sesame']);
         await refused(shell.run(['probe']), 2, /which server\? usage: /);
-        await refused(shell.run(['probe', 'x=ftp://h']), 2, /URL begins with/);
+        await refused(shell.run(['probe', 'x=ftp://h']), 2, /it must begin with http/);
     });
 
     test('takes the token of a host by its name or URL, and of no other host', async (t) => {

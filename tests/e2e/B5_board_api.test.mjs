@@ -489,7 +489,7 @@ describe('the operator', { timeout: 300_000 }, () => {
     test('is told of hosts that cannot be: exit code 2 and a sentence, before anything is opened', async (t) => {
         const { file } = hostsFile(t, { mac: { url: 'http://127.0.0.1:1' } });
         const cases = [
-            [['--t3', 'mac=ftp://x'], /--t3: .*URL begins with http/],
+            [['--t3', 'mac=ftp://x'], /--t3: .*it must begin with http/],
             [['--t3', '=http://127.0.0.1:1'], /--t3.*name for a host/],
             [['--t3', 'a b=http://127.0.0.1:1'], /--t3.*name for a host/],
             [['--t3', 'mac'], /there is no host "mac"/],

@@ -223,15 +223,14 @@ static void refuses_words(void **state)
         {"http://h:3773", "--t3 takes HOST=URL, such as mac=http://127.0.0.1:3773"},
         {"http://h/?a=b", "--t3 takes HOST=URL, such as mac=http://127.0.0.1:3773"},
         {"x=http://h/?a=b",
-         "--t3: \"...\" is no URL for the host \"x\": a T3 server's URL has no "
-         "\"?\" and nothing after it: what stands there may be a secret, and a URL is shown"},
-        {"mac=", "--t3: \"\" is no URL for the host \"mac\": a T3 server's URL begins with "
+         "--t3: \"...\" is no URL for the host \"x\": it must have no \"?\" and nothing "
+         "after it: what stands there may be a secret, and a URL is shown"},
+        {"mac=", "--t3: \"\" is no URL for the host \"mac\": it must begin with "
                  "http://, https://, ws:// or wss://"},
-        {"foo=ftp://x", "--t3: \"ftp://x\" is no URL for the host \"foo\": a T3 server's URL "
-                        "begins with http://, https://, ws:// or wss://"},
-        {"foo=http://me:word@x", "--t3: \"...\" is no URL for the host \"foo\": a T3 server's URL "
-                                 "names a host, and perhaps a port, after its \"//\", and neither "
-                                 "user nor password"},
+        {"foo=ftp://x", "--t3: \"ftp://x\" is no URL for the host \"foo\": it must begin with "
+                        "http://, https://, ws:// or wss://"},
+        {"foo=http://me:word@x", "--t3: \"...\" is no URL for the host \"foo\": it must not hold a "
+                                 "user name or a password"},
     };
 
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
@@ -282,7 +281,7 @@ static void refuses_lines(void **state)
         {"[a]\nurl\n", "t3:2: a line is"},
         {"[a/b]\nurl = http://h\n", "[a/b]: \"a/b\" is no name for a host"},
         {"[a\xe2\x80\xae]\nurl = http://h\n", "is no name for a host"}, /* it turns what follows */
-        {"[a]\nurl = mac\n", "[a]: a T3 server's URL begins with"},
+        {"[a]\nurl = mac\n", "[a]: the URL is not good: it must begin with"},
     };
 
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {

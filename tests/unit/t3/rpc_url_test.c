@@ -94,6 +94,9 @@ static void test_bad(void **state)
         {"ws://h/\xc3\xa4", "escaped"},
         {"ws://h/?a=\n", "escaped"},
         {"ws://h\n/", "host must be"},
+        {"ws://h/\"a", "escaped"},
+        {"ws://h/?a|b", "escaped"},
+        {"ws://topsecret@h/#topsecret", "user name"},
     };
     struct rpc_url url = {0};
     struct t3_rpc_error error;
