@@ -357,11 +357,11 @@ static int check_urls(const struct t3_hosts *hosts, struct errmsg *msg)
             const struct t3_host *a = &hosts->list[j];
             const struct t3_host *b = &hosts->list[i];
 
-            if (t3_url_same(a->url, b->url)) {
+            if (t3_url_same_server(a->url, b->url)) {
                 return err_set(msg, ERR_INVALID,
-                               "the hosts \"%.40s\" and \"%.40s\" have one URL, and each thread "
-                               "would be shown twice; leave one of them out",
-                               a->label, b->label);
+                               "the host \"%.40s\" is the same server as \"%.40s\", and each "
+                               "thread would be shown twice; leave one of them out",
+                               b->label, a->label);
             }
         }
     }

@@ -50,7 +50,7 @@ extern const struct profile_form t3_hosts_form;
 const char *t3_hosts_choose(const char *flag);
 
 /* Puts them together. A file that is not there has no hosts, unless it was named. No host at
- * all is good: count is 0. Two names of one URL are not, nor a token that others could read on
+ * all is good: count is 0. Two names of one server are not, nor a token that others could read on
  * the way. ERR_INVALID, ERR_PERM, ERR_IO, ERR_NOMEM, with a sentence that names flag or file, and
  * what would be accepted. */
 int t3_hosts_load(const struct t3_hosts_flags *flags, struct t3_hosts *ret_hosts,

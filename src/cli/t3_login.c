@@ -121,6 +121,26 @@ static int settle_label(const struct t3_call *call, struct login *l, struct errm
                : 0;
 }
 
+/* The server may be in the file by another URL. It stays that one's, with its token, unless the
+ * host is to take its own place. */
+static int check_other_urls(const struct t3_call *call, const struct login *l, struct errmsg *msg)
+{
+    const char *host = call->set.replace ? call->set.host : NULL;
+
+    for (size_t i = 0; i < l->kept.file.count; i++) {
+        const struct profile *one = &l->kept.file.list[i];
+
+        if (t3_url_same_server(one->url, l->site.url) &&
+            (host == NULL || strcmp(one->name, host) != 0)) {
+            return err_set(msg, ERR_CONFLICT,
+                           "this server is \"%.40s\" already, and under two names the board would "
+                           "show each thread twice; give the URL that it has there, %.80s",
+                           one->name, one->url);
+        }
+    }
+    return 0;
+}
+
 /* What the user or the file calls it; else it stays for the server to say. A server has one name,
  * or the board would show each of its threads twice. */
 static int choose_label(const struct t3_call *call, struct login *l, struct errmsg *msg)
@@ -138,12 +158,13 @@ static int choose_label(const struct t3_call *call, struct login *l, struct errm
 
         host = t3_url_same(one->url, l->site.url) ? one->name : NULL;
     }
-    if (host == NULL) {
-        return 0;
+    int code = count == 0 ? check_other_urls(call, l, msg) : 0;
+
+    if (code != 0 || host == NULL) {
+        return code;
     }
     (void)snprintf(l->label, sizeof(l->label), "%.255s", host);
-    int code = settle_label(call, l, msg);
-
+    code = settle_label(call, l, msg);
     if (code == 0 && count > 0 && !l->renews) {
         code = err_set(msg, ERR_CONFLICT,
                        "this URL is that of %s already, and under two names the board would show "
@@ -165,7 +186,7 @@ static int take_link(struct login *l, struct errmsg *msg)
     if (!t3_url_pairing_base(l->credential, base, sizeof(base), &token)) {
         return err_set(msg, ERR_PERM, "a pairing link ends in /pair#token= and the credential");
     }
-    if (!t3_url_same(base, l->site.url)) {
+    if (!t3_url_same_server(base, l->site.url)) {
         return err_set(msg, ERR_PERM, "that pairing link is of another server than %.150s",
                        l->site.url);
     }

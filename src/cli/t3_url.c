@@ -74,13 +74,35 @@ static bool same_host(const struct rpc_url_parts *a, const struct rpc_url_parts 
                                     : slice_equal_nocase(a->host, b->host);
 }
 
-bool t3_url_same(const char *a, const char *b)
+/* Whether a server that is started for this machine alone is usually reached by that. */
+static bool is_home(const struct rpc_url_parts *parts)
+{
+    static const struct in6_addr v6 = IN6ADDR_LOOPBACK_INIT;
+    static const struct in6_addr v4 = {{{[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}}};
+
+    return slice_equal_nocase(parts->host, SLICE("localhost")) ||
+           memcmp(&parts->address, &v4, sizeof(v4)) == 0 ||
+           memcmp(&parts->address, &v6, sizeof(v6)) == 0;
+}
+
+static bool same(const char *a, const char *b, bool homes_are_one)
 {
     struct rpc_url_parts x;
     struct rpc_url_parts y;
 
-    return cut(a, &x) && cut(b, &y) && x.tls == y.tls && x.port == y.port && same_host(&x, &y) &&
-           slice_equal(x.path, y.path) && slice_equal(x.query, y.query);
+    return cut(a, &x) && cut(b, &y) && x.tls == y.tls && x.port == y.port &&
+           slice_equal(x.path, y.path) && slice_equal(x.query, y.query) &&
+           (same_host(&x, &y) || (homes_are_one && is_home(&x) && is_home(&y)));
+}
+
+bool t3_url_same(const char *a, const char *b)
+{
+    return same(a, b, false);
+}
+
+bool t3_url_same_server(const char *a, const char *b)
+{
+    return same(a, b, true);
 }
 
 void t3_url_http(const char *url, const char *path, char *out, size_t size)

@@ -27,6 +27,10 @@ bool t3_url_pairing_base(const char *link, char *out, size_t size, const char **
  * "/ws" and no path are the same, and so are a port that is left out and the usual one. */
 bool t3_url_same(const char *a, const char *b);
 
+/* Whether they lead to one server, as far as they tell: also where one says localhost and the other
+ * 127.0.0.1 or [::1]. */
+bool t3_url_same_server(const char *a, const char *b);
+
 /* Writes the URL of `path` ("/oauth/token") over HTTP at the server of a good URL: beside its
  * "/ws". */
 void t3_url_http(const char *url, const char *path, char *out, size_t size);

@@ -121,7 +121,25 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         peer.pair('PAIR-4');
         await refused(shell.run(['login', peer.url], { input: 'PAIR-4' }), 2, /"a" and "b" have this URL: --host says which/);
         await shell.good(['login', peer.url, '--host', 'b'], { input: 'PAIR-4' });
-        await refused(new Shell({ HOME: join(dir, '../..') }, ['board']).run(['--once']), 2, /the hosts "a" and "b" have one URL/);
+        await refused(new Shell({ HOME: join(dir, '../..') }, ['board']).run(['--once']), 2, /the host "b" is the same server as "a"/);
+    });
+
+    test('one server under two names of this machine is one: its link is taken, a second name is not', async (t) => {
+        const peer = await peerFor(t);
+        const { shell, hosts, home } = user();
+        const local = peer.base.replace('127.0.0.1', 'localhost');
+        await shell.good(['login', peer.base, '--host', 'mac'], { input: `${local}/pair#token=PAIR-1\n` });
+        peer.pair('PAIR-2');
+        const before = peer.requests.length;
+        for (const more of [[], ['--host', 'box'], ['--host', 'box', '--replace'], ['--host', 'mac']]) {
+            await refused(shell.run(['login', local, ...more], { input: 'PAIR-2' }), 1,
+                          new RegExp(`this server is "mac" already.*give the URL that it has there, ${peer.base}`));
+        }
+        assert.equal(peer.requests.length, before); // nobody was asked
+        const board = new Shell({ HOME: home }, ['board']);
+        await refused(board.run(['--once', '--t3', 'mac', '--t3', `box=${local}`]), 2, /the host "box" is the same server as "mac"/);
+        await shell.good(['login', local, '--host', 'mac', '--replace'], { input: 'PAIR-2' });
+        assert.equal(hosts(), `[mac]\nurl = ${local}\nsecret-file = t3-tokens/mac\n`);
     });
 
     test('says how the board is shown of another hosts\' file', async (t) => {
@@ -453,7 +471,7 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         assert.equal((await first.end()).code, 0);
         const { code, stdout } = await second.end();
         assert.equal(code, 1, stdout);
-        assert.match(stdout, /"mac" is ws:.* already/);
+        assert.match(stdout, /this server is "mac" already.* ws:/);
         assert.deepEqual([...peer.sessions.pairings.keys()].sort(), ['PAIR-2', 'PAIR-3']);
         assert.deepEqual(hosts().match(/^\[.*\]$/gm), ['[mac]']);
     });

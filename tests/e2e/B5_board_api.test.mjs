@@ -494,6 +494,7 @@ describe('the operator', { timeout: 300_000 }, () => {
             [['--t3', 'a b=http://127.0.0.1:1'], /--t3.*name for a host/],
             [['--t3', 'mac'], /there is no host "mac"/],
             [['--t3', 'mac=http://127.0.0.1:1', '--t3', 'mac=http://127.0.0.1:2'], /mac.*twice/],
+            [['--t3', 'mac=http://localhost:1', '--t3', 'box=http://127.0.0.1:1/'], /"box" is the same server as "mac"/],
             [['--t3-hosts', file, '--t3', 'mac=http://127.0.0.1:2'], /another URL/],
             [['--t3-hosts', `${file}.none`], /cannot open|no such/i, 1],
         ];

@@ -385,12 +385,14 @@ static void keeps_tokens_off_open_ways(void **state)
 }
 
 /* Two names of one server would show each thread twice. */
-static void refuses_one_url_twice(void **state)
+static void refuses_one_server_twice(void **state)
 {
     struct rig *rig = *state;
 
     assert_int_equal(load(rig, "a=http://h", "b=ws://H:80/ws", false), ERR_INVALID);
-    assert_non_null(strstr(rig->msg.text, "\"a\" and \"b\" have one URL"));
+    assert_non_null(strstr(rig->msg.text, "the host \"b\" is the same server as \"a\", and each"));
+    assert_int_equal(load(rig, "a=http://localhost:1", "b=http://127.0.0.1:1", false), ERR_INVALID);
+    assert_non_null(strstr(rig->msg.text, "the host \"b\" is the same server as \"a\", and each"));
     put(rig->file, "[a]\nurl = http://h\n[b]\nurl = http://h/\n", 0600);
     assert_int_equal(load(rig, NULL, NULL, false), ERR_INVALID);
     assert_int_equal(load(rig, "b", NULL, false), 0);
@@ -509,7 +511,7 @@ int main(void)
         RIG_TEST(takes_the_variable_for_one),
         RIG_TEST(heeds_the_variable_when_asked),
         RIG_TEST(keeps_tokens_off_open_ways),
-        RIG_TEST(refuses_one_url_twice),
+        RIG_TEST(refuses_one_server_twice),
     };
 
     return UNIT_RUN(tests);

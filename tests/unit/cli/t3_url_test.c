@@ -107,6 +107,37 @@ static void tells_the_same(void **state)
     }
 }
 
+/* The names of this machine lead to one server, whatever a token for one of them may be for; its
+ * other addresses, and other names that begin so, need not. */
+static void tells_one_server(void **state)
+{
+    const char *const one[][2] = {
+        {"http://localhost:1", "ws://127.0.0.1:1/ws"},
+        {"http://LOCALHOST", "http://[::1]:80/"},
+        {"http://127.0.0.1:1", "http://[0::1]:1"},
+        {"http://[::ffff:127.0.0.1]:1", "http://localhost:1"},
+        {"https://h:443/a", "wss://H/a/ws"},
+    };
+    const char *const two[][2] = {
+        {"http://localhost:1", "http://127.0.0.1:2"},
+        {"http://localhost:1", "https://127.0.0.1:1"},
+        {"http://localhost:1/a", "http://127.0.0.1:1/b"},
+        {"http://localhost:1", "http://127.0.0.2:1"},
+        {"http://localhost:1", "http://localhost.evil:1"},
+        {"http://localhost:1", "http://h:1"},
+        {"http://h:1", "http://i:1"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(one); i++) {
+        assert_true(t3_url_same_server(one[i][0], one[i][1]));
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(two); i++) {
+        assert_false(t3_url_same_server(two[i][0], two[i][1]));
+    }
+    assert_false(t3_url_same(one[0][0], one[0][1]));
+}
+
 /* The routes of HTTP are beside the WebSocket's. */
 static void names_the_http(void **state)
 {
@@ -180,10 +211,10 @@ static void cuts_pairing_links(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cuts_pairing_links),    cmocka_unit_test(takes_urls),
-        cmocka_unit_test(refuses_what_is_none),  cmocka_unit_test(caps_urls),
-        cmocka_unit_test(tells_the_same),        cmocka_unit_test(names_the_http),
-        cmocka_unit_test(tells_who_reads_along),
+        cmocka_unit_test(cuts_pairing_links),   cmocka_unit_test(takes_urls),
+        cmocka_unit_test(refuses_what_is_none), cmocka_unit_test(caps_urls),
+        cmocka_unit_test(tells_the_same),       cmocka_unit_test(names_the_http),
+        cmocka_unit_test(tells_one_server),     cmocka_unit_test(tells_who_reads_along),
     };
 
     return UNIT_RUN(tests);
