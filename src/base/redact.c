@@ -1,21 +1,72 @@
 /* Every place of the text is tried against every place of the secret: both are short, and errors
- * are rare. */
+ * are rare. Whoever quotes uses one writing, so each is tried by itself: one in which what looks
+ * like an escape is none, and one in which it is. */
 #include "base/redact.h"
 
-#include <string.h>
+#include "base/slice.h"
 
-/* How many bytes at the beginning of `text` stand somewhere in the secret in a row, at most. */
-static size_t common_len(const char *text, const char *secret)
+#include <ctype.h>
+
+/* The number that so many hexadecimal digits are; false for what is none. */
+static bool read_hex(const char *text, int digits, unsigned *ret_number)
 {
-    size_t longest = 0;
+    static const char hex[] = "0123456789abcdef";
+    unsigned number = 0;
+
+    for (int i = 0; i < digits; i++) {
+        const char *digit = memchr(hex, tolower((unsigned char)text[i]), sizeof(hex) - 1);
+
+        if (digit == NULL) {
+            return false; /* also where the text ends */
+        }
+        number = number * 16 + (unsigned)(digit - hex);
+    }
+    *ret_number = number;
+    return true;
+}
+
+/* How many bytes the character takes at the beginning of `text`, as URLs ("%2b") or JSON ("\u002b",
+ * "\/") write it, if not as it is. */
+static size_t read_escaped(const char *text, unsigned *ret_character)
+{
+    if (text[0] == '%' && read_hex(text + 1, 2, ret_character)) {
+        return 3;
+    }
+    if (text[0] == '\\' && text[1] == 'u' && read_hex(text + 2, 4, ret_character)) {
+        return 6;
+    }
+    size_t len = text[0] == '\\' && text[1] != '\0' && strchr("\"\\/", text[1]) != NULL ? 2 : 1;
+
+    *ret_character = (unsigned char)text[len - 1];
+    return len;
+}
+
+/* What text and secret have in common. */
+struct part {
+    size_t secret_len;
+    size_t text_len; /* escapes make it longer */
+};
+
+/* The longest part of the secret that stands at the beginning of `text`. */
+static struct part find_part(const char *text, const char *secret, bool escaped)
+{
+    struct part longest = {0};
 
     for (; *secret != '\0'; secret++) {
-        size_t len = 0;
+        struct part part = {0};
 
-        while (text[len] != '\0' && text[len] == secret[len]) {
-            len++;
+        for (const char *at = text; *at != '\0' && secret[part.secret_len] != '\0';) {
+            unsigned character = (unsigned char)*at;
+            size_t len = escaped ? read_escaped(at, &character) : 1;
+
+            if (character != (unsigned char)secret[part.secret_len]) {
+                break;
+            }
+            at += len;
+            part.secret_len++;
+            part.text_len += len;
         }
-        longest = len > longest ? len : longest;
+        longest = part.secret_len > longest.secret_len ? part : longest;
     }
     return longest;
 }
@@ -29,11 +80,13 @@ void redact(char *text, const char *secret)
         return;
     }
     while (*text != '\0') {
-        size_t len = common_len(text, secret);
+        struct part plain = find_part(text, secret, false);
+        struct part escaped = find_part(text, secret, true);
+        struct part part = escaped.secret_len > plain.secret_len ? escaped : plain;
 
-        if (len >= least) {
+        if (part.secret_len >= least) {
             memcpy(text, "***", 3); /* it is longer */
-            memmove(text + 3, text + len, strlen(text + len) + 1);
+            memmove(text + 3, text + part.text_len, strlen(text + part.text_len) + 1);
             text += 3;
         } else {
             text++;

@@ -6,8 +6,8 @@
 #define REDACT_WHOLE_BYTES 4u /* a shorter one is no secret */
 
 /* Puts "***" in the place of all that `text` has in common with `secret`: each part of it of
- * REDACT_PART_BYTES or more, or a shorter one as a whole. NULL is no secret. The text becomes no
- * longer. */
+ * REDACT_PART_BYTES or more, or a shorter one as a whole, as it is or escaped as in URLs and in
+ * JSON. NULL is no secret. The text becomes no longer. Time goes with the product of both. */
 void redact(char *text, const char *secret);
 
 #endif
