@@ -155,7 +155,12 @@ static int perform(struct exchange *x, const struct t3_http_request *request, in
         return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
     }
     CURLcode code = curl_easy_perform(x->easy);
+    long sent = 0;
 
+    (void)curl_easy_getinfo(x->easy, CURLINFO_REQUEST_SIZE, &sent); /* 0 if it does not know */
+    if (request->ret_sent != NULL) {
+        *request->ret_sent = sent > 0;
+    }
     if (code != CURLE_OK) {
         return tell(x, request, code, msg);
     }

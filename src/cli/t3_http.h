@@ -14,6 +14,7 @@ struct t3_http_request {
     struct slice body;
     const char *ca_file; /* NULL: the system's certificates */
     int timeout_ms;      /* for all of it */
+    bool *ret_sent;      /* set: the server may have read it, whatever came of it; NULL */
 };
 
 struct t3_http_answer {

@@ -31,6 +31,7 @@ struct login {
     struct t3_descriptor server;
     char label[LABEL_BYTES]; /* empty: not chosen yet */
     bool renews;             /* the host of that label has this URL already */
+    bool asked;              /* for a token: what became of it is told after a signal, too */
     char credential[PROMPT_SECRET_BYTES];
     struct t3_grant grant;
     char before[T3_READER_TOKEN_BYTES]; /* the token that this one replaces; empty: none */
@@ -223,6 +224,7 @@ static int exchange(struct login *l, struct errmsg *msg)
     char client[128];
 
     name_client(client);
+    l->asked = true;
     int code = t3_session_exchange(&l->site, l->credential, client, &l->grant, msg);
 
     explicit_bzero(l->credential, sizeof(l->credential));
@@ -466,7 +468,7 @@ int t3_login(struct t3_call *call)
     if (code == 0) {
         end_token_before(call, &l);
         print_login(call, &l);
-    } else if (interrupt_signal() != 0 && l.grant.token[0] != '\0') {
+    } else if (interrupt_signal() != 0 && l.asked) {
         t3_call_tell(call, "%s", msg.text); /* which session is to be ended */
     }
     t3_kept_finish(&l.kept);

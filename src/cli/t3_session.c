@@ -220,6 +220,23 @@ static bool is_token(const char *token)
     return len > 0;
 }
 
+/* Adds to a sentence, which is cut where that leaves no room. */
+static void add_ending(struct errmsg *msg, const char *ending)
+{
+    size_t len = strlen(msg->text);
+
+    len = len > sizeof(msg->text) - ENDING_BYTES ? sizeof(msg->text) - ENDING_BYTES : len;
+    (void)snprintf(msg->text + len, sizeof(msg->text) - len, "; %s", ending);
+}
+
+/* The exchange was asked for, and what the server made of that cannot be read. */
+static void warn_of_token(struct errmsg *msg)
+{
+    add_ending(msg,
+               "a token may have been given out: t3 auth session list there tells, and t3 auth "
+               "session revoke ID ends it");
+}
+
 /* A token that cannot be kept, since it is too long or odd, is good all the same. */
 static void drop_odd(const struct t3_site *site, struct slice answer, struct errmsg *msg)
 {
@@ -228,6 +245,8 @@ static void drop_odd(const struct t3_site *site, struct slice answer, struct err
 
     if (token[0] != '\0') {
         t3_session_drop(site, whole && is_token(token) ? token : NULL, msg);
+    } else if (answer.len == 0) {
+        warn_of_token(msg); /* it is no JSON */
     }
     explicit_bzero(token, sizeof(token));
 }
@@ -263,6 +282,7 @@ int t3_session_exchange(const struct t3_site *site, const char *credential, cons
     struct t3_http_answer answer = {.status = 0};
     struct t3_grant grant = {.token = ""};
     struct buf form;
+    bool sent = false;
 
     buf_init(&form, FORM_BYTES_MAX);
     if (buf_reserve(&form, FORM_BYTES_MAX) == NULL) {
@@ -272,11 +292,15 @@ int t3_session_exchange(const struct t3_site *site, const char *credential, cons
     int code = form.failed ? err_set(msg, ERR_PERM, "the pairing credential is too long")
                            : send_to(site, "POST", TOKEN_PATH,
                                      (struct t3_http_request){.content_type = FORM_TYPE,
-                                                              .body = buf_slice(&form)},
+                                                              .body = buf_slice(&form),
+                                                              .ret_sent = &sent},
                                      &answer, msg);
 
     explicit_bzero(form.ptr, form.cap);
     buf_finish(&form);
+    if (code != 0 && sent) {
+        warn_of_token(msg);
+    }
     code = code == 0 ? read_grant(site, &answer, &grant, msg) : code;
     t3_http_answer_finish(&answer);
     if (code == 0) {
@@ -437,18 +461,17 @@ void t3_session_drop(const struct t3_site *site, const char *token, struct errms
     char id[T3_SESSION_ID_BYTES] = "ID";
     struct errmsg why = {{0}};
     int code = token == NULL ? ERR_INVALID : t3_session_revoke(site, token, &why);
-    size_t len = strlen(msg->text);
+    char ending[ENDING_BYTES];
 
-    len = len > sizeof(msg->text) - ENDING_BYTES ? sizeof(msg->text) - ENDING_BYTES : len;
     if (code == 0 || code == ERR_GONE) {
-        (void)snprintf(msg->text + len, sizeof(msg->text) - len, "; its session was ended");
+        add_ending(msg, "its session was ended");
         return;
     }
     if (token != NULL) {
         (void)t3_session_id(token, id); /* else it is to be looked up */
     }
-    (void)snprintf(msg->text + len, sizeof(msg->text) - len,
-                   "; end its session: t3 auth session revoke %.60s", id);
+    (void)snprintf(ending, sizeof(ending), "end its session: t3 auth session revoke %.60s", id);
+    add_ending(msg, ending);
 }
 
 bool t3_session_id(const char *token, char out[static T3_SESSION_ID_BYTES])

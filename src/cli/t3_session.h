@@ -41,7 +41,8 @@ struct t3_grant {
 };
 
 /* Exchanges a pairing credential for a token, which spends it. `client` is how the server's owner
- * will know the session. What may be done with the token is for t3_session_check to say.
+ * will know the session. What may be done with the token is for t3_session_check to say. Where the
+ * server may have given out one that cannot be read, the sentence says so, and how to end it.
  * ERR_MISMATCH: the server does not know that scope; ERR_PERM: the credential is no good. */
 int t3_session_exchange(const struct t3_site *site, const char *credential, const char *client,
                         struct t3_grant *ret_grant, struct errmsg *msg) MUST_USE;

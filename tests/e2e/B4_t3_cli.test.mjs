@@ -267,6 +267,46 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         assert.deepEqual(names(dir), []);
     });
 
+    test('an answer to the exchange that cannot be read may hold a token: it says so, and how to end that', async (t) => {
+        const { shell, dir } = user();
+        const maybe = /; a token may have been given out: t3 auth session list there tells, and t3 auth session revoke ID ends it\n$/;
+        let exchange;
+        const server = createServer((request, response) => {
+            if (request.method === 'POST') {
+                exchange(request, response);
+            } else {
+                response.end(JSON.stringify({ environmentId: 'e', label: 'mac', orchestrationProtocolVersion: 2 }));
+            }
+        }).listen(0, '127.0.0.1');
+        await new Promise((done) => server.once('listening', done));
+        t.after(() => { server.closeAllConnections(); server.close(); });
+        const url = `http://127.0.0.1:${server.address().port}`;
+        const token = { access_token: 'tok-unread', token_type: 'Bearer', scope: READ };
+        const answers = [
+            [(_, response) => response.end(JSON.stringify({ ...token, more: 'x'.repeat(65536) })), /more than 65536 bytes/],
+            [(_, response) => response.end(JSON.stringify(token).slice(0, -1)), /no bearer token that can be kept/],
+            [(_, response) => { response.write(JSON.stringify(token)); response.destroy(); }, /no answer from/],
+            [(request) => request.resume(), /no answer from/, '--timeout', '1s'],
+        ];
+        for (const [answer, sentence, ...more] of answers) {
+            exchange = answer;
+            const said = await refused(shell.run(['login', url, ...more], { input: 'PAIR-1' }), 1, sentence, ['PAIR-1', 'tok-unread']);
+            assert.match(said, maybe);
+        }
+        let running;
+        exchange = () => running.kill('SIGINT');
+        running = shell.start('login', url);
+        running.child.stdin.end('PAIR-1\n');
+        const { code, stderr } = await running.end();
+        assert.equal(code, 130);
+        assert.match(stderr, /^arbe t3 login: interrupted;/);
+        assert.match(stderr, maybe);
+        // One that was refused gave out nothing.
+        exchange = (_, response) => { response.statusCode = 500; response.end('no'); };
+        assert.doesNotMatch(await refused(shell.run(['login', url], { input: 'PAIR-1' }), 1, /with 500/), maybe);
+        assert.deepEqual(names(dir), []);
+    });
+
     test('a token that may do more than read is ended and not kept', async (t) => {
         const peer = await peerFor(t);
         const { shell, dir } = user();
