@@ -18,9 +18,11 @@
 #include "t3/reader.h"
 
 #include "base/attr.h"
+#include "base/err.h"
 #include "t3/backoff.h"
 #include "t3/rpc_check.h"
 #include "t3/rpc_error.h"
+#include "t3/rpc_scarce.h"
 #include "t3/subscriptions.h"
 #include "t3/wake.h"
 
@@ -153,8 +155,10 @@ int t3_reader_new(const char *url, const struct t3_reader_options *options,
         code = rpc_error_set(ret_error, T3_RPC_ERROR_MEMORY, "out of memory");
         goto fail_texts;
     }
-    if (t3_wake_init(&r->wake) != 0) {
-        code = rpc_error_set(ret_error, T3_RPC_ERROR_MEMORY, "no descriptor is left");
+    code = t3_wake_init(&r->wake);
+    if (code != 0) {
+        code = rpc_error_set(ret_error, T3_RPC_ERROR_MEMORY,
+                             code == ERR_LIMIT ? RPC_NO_DESCRIPTOR : "out of memory");
         goto fail_texts;
     }
     t3_backoff_init(&r->backoff, chosen.initial_delay_ms, chosen.max_delay_ms, chosen.multiplier);

@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "t3/rpc_check.h"
 #include "t3/rpc_error.h"
+#include "t3/rpc_scarce.h"
 #include "t3/rpc_socket.h"
 #include "t3/wake.h"
 
@@ -245,7 +246,7 @@ int t3_rpc_connect(const char *url, const struct t3_rpc_options *options, struct
     rpc->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     code = rpc_url_init(&rpc->url, url, ret_error);
     if (code == T3_RPC_OK && rpc->fd < 0) {
-        code = rpc_error_set(ret_error, T3_RPC_ERROR_MEMORY, "no descriptor is left");
+        code = rpc_error_set(ret_error, T3_RPC_ERROR_MEMORY, "%s", rpc_scarce_text(1));
     } else if (code == T3_RPC_OK && !copy_texts(rpc, options)) {
         code = rpc_error_set(ret_error, T3_RPC_ERROR_MEMORY, "out of memory");
     }

@@ -3,6 +3,7 @@
 #include "t3/rpc_attempt.h"
 
 #include "base/err.h"
+#include "t3/rpc_scarce.h"
 
 #include <assert.h>
 #include <openssl/x509_vfy.h>
@@ -26,7 +27,7 @@ static int fail_with(struct rpc_failure *failure, enum t3_rpc_code code, const c
 
 static int fail_memory(struct rpc_failure *failure)
 {
-    return fail(failure, T3_RPC_ERROR_MEMORY, "out of memory");
+    return fail(failure, T3_RPC_ERROR_MEMORY, rpc_scarce_text(1));
 }
 
 void rpc_attempt_init(struct rpc_attempt *a, const struct rpc_url *url, bool token)
@@ -56,9 +57,11 @@ static int take_addresses(struct rpc_attempt *a, int code, struct addrinfo *addr
         a->next = addresses;
         return T3_RPC_OK;
     }
-    return code == EAI_MEMORY ? fail_memory(failure)
-                              : fail_with(failure, T3_RPC_ERROR_NETWORK,
-                                          "the name of the host leads nowhere", gai_strerror(code));
+    /* Without a descriptor the answer is that there is no such name. */
+    return code == EAI_MEMORY || rpc_scarce_descriptors(1)
+               ? fail_memory(failure)
+               : fail_with(failure, T3_RPC_ERROR_NETWORK, "the name of the host leads nowhere",
+                           gai_strerror(code));
 }
 
 int rpc_attempt_begin(struct rpc_attempt *a, void (*wake)(void *context), void *context,
@@ -73,7 +76,9 @@ int rpc_attempt_begin(struct rpc_attempt *a, void (*wake)(void *context), void *
         return started == 0           ? T3_RPC_OK
                : started == ERR_AGAIN ? fail(ret_failure, T3_RPC_ERROR_NETWORK,
                                              "the name server holds up too many other look-ups")
-                                      : fail_memory(ret_failure);
+               : started == ERR_LIMIT
+                   ? fail(ret_failure, T3_RPC_ERROR_MEMORY, "no thread can be started")
+                   : fail_memory(ret_failure);
     }
     struct addrinfo *addresses = NULL;
     int code = getaddrinfo(a->url->host, NULL, &hints, &addresses);
@@ -150,7 +155,9 @@ static bool begins(const char *text, const char *with)
 static void explain_words(const struct rpc_attempt *a, const char *words,
                           struct rpc_failure *failure)
 {
-    if (a->verify_code != X509_V_OK) {
+    if (a->verify_code != X509_V_OK && rpc_scarce_descriptors(1)) {
+        (void)fail_memory(failure); /* the certificates to trust could not be read */
+    } else if (a->verify_code != X509_V_OK) {
         (void)fail_with(failure, T3_RPC_ERROR_TLS, "the server's certificate is not good",
                         X509_verify_cert_error_string(a->verify_code));
     } else if (begins(words, "connect SSL") && strstr(words, "reason(1)") != NULL) {

@@ -28,8 +28,8 @@ struct rpc_attempt {
 
 /* Why there is no connection. */
 struct rpc_failure {
-    enum t3_rpc_code code; /* MEMORY has a sentence of its own */
-    char text[320];        /* for behind the place */
+    enum t3_rpc_code code;
+    char text[320]; /* for behind the place */
 };
 
 /* Nothing was looked up yet. */

@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "t3/frame.h"
 #include "t3/rpc_error.h"
+#include "t3/rpc_scarce.h"
 #include "t3/wake.h"
 
 #include <assert.h>
@@ -13,9 +14,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#define KEPT_BYTES 65536u /* a larger buffer is freed after its use */
+#define KEPT_BYTES          65536u /* a larger buffer is freed after its use */
+#define CONTEXT_DESCRIPTORS 2      /* of libwebsockets: for random numbers, and to be woken */
 
 /* -------------------------------------------------------------------------------------- the end */
 
@@ -50,25 +51,11 @@ void rpc_link_fail(struct rpc_link *s, const struct t3_rpc_error *error)
     end(s);
 }
 
-/* Libraries do not tell that they had no descriptor, so one is tried. Another thread may take it,
- * or give one back, meanwhile: then the sentence is another. */
-static bool has_descriptor(void)
-{
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int error = errno;
-
-    if (fd >= 0) {
-        (void)close(fd); /* nothing was written to it */
-    }
-    return fd >= 0 || (error != EMFILE && error != ENFILE);
-}
-
 void rpc_link_fail_memory(struct rpc_link *s)
 {
     struct t3_rpc_error error;
 
-    (void)rpc_error_set(&error, T3_RPC_ERROR_MEMORY,
-                        has_descriptor() ? "out of memory" : "no descriptor is left");
+    (void)rpc_error_set(&error, T3_RPC_ERROR_MEMORY, "%s", rpc_scarce_text(CONTEXT_DESCRIPTORS));
     rpc_link_fail(s, &error);
 }
 
@@ -80,15 +67,6 @@ static void fail(struct rpc_link *s, enum t3_rpc_code code, const char *text)
     (void)rpc_error_set(&error, code, "%s: %s", s->options.url->place, text);
     error.status = s->attempt.status != 101 ? s->attempt.status : 0;
     rpc_link_fail(s, &error);
-}
-
-static void fail_attempt(struct rpc_link *s, const struct rpc_failure *failure)
-{
-    if (failure->code == T3_RPC_ERROR_MEMORY) {
-        rpc_link_fail_memory(s);
-    } else {
-        fail(s, failure->code, failure->text);
-    }
 }
 
 /* From now on only the close matters, and only for so long. */
@@ -140,7 +118,7 @@ static void on_no_connection(struct rpc_link *s, struct lws *wsi, const char *wo
     if (rpc_attempt_fail(attempt, words, &failure)) {
         kick(s);
     } else {
-        fail_attempt(s, &failure);
+        fail(s, failure.code, failure.text);
     }
 }
 
@@ -420,13 +398,13 @@ static void try_next(struct rpc_link *s)
 
     assert(s->state == RPC_LINK_LOOKING_UP || s->state == RPC_LINK_CONNECTING);
     s->state = RPC_LINK_CONNECTING;
-    if (!has_descriptor()) {
-        fail(s, T3_RPC_ERROR_MEMORY, "no descriptor is left");
+    if (rpc_scarce_descriptors(1)) {
+        fail(s, T3_RPC_ERROR_MEMORY, RPC_NO_DESCRIPTOR);
         return;
     }
     if (rpc_attempt_advance(&s->attempt, t3_now_ms(), s->deadline_ms, numeric, &failure) !=
         T3_RPC_OK) {
-        fail_attempt(s, &failure);
+        fail(s, failure.code, failure.text);
         return;
     }
     static const lws_retry_bo_t no_pings = {0}; /* WebSocket's own: ours tell more */
@@ -456,7 +434,7 @@ static void step_lookup(struct rpc_link *s)
     struct rpc_failure failure;
 
     if (rpc_attempt_look(&s->attempt, &failure) != T3_RPC_OK) {
-        fail_attempt(s, &failure);
+        fail(s, failure.code, failure.text);
     } else if (s->attempt.next != NULL) {
         try_next(s);
     }
@@ -592,7 +570,7 @@ void rpc_link_begin(struct rpc_link *s, struct lws_context *context, void (*wake
     s->context = context;
     s->deadline_ms = t3_now_ms() + (uint64_t)s->options.connect_timeout_ms;
     if (rpc_attempt_begin(&s->attempt, wake, wake_context, &failure) != T3_RPC_OK) {
-        fail_attempt(s, &failure);
+        fail(s, failure.code, failure.text);
     } else {
         step_lookup(s);
     }

@@ -66,7 +66,7 @@ void rpc_link_close(struct rpc_link *link);
 /* It ends, with that error. */
 void rpc_link_fail(struct rpc_link *link, const struct t3_rpc_error *error);
 
-/* It ends since memory is out, or descriptors are. */
+/* It ends since a context had no memory, or no descriptors. */
 void rpc_link_fail_memory(struct rpc_link *link);
 
 /* Ends it without waiting for the server, which hears a last word of it, and without telling; wipes

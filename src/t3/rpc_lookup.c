@@ -76,7 +76,7 @@ static int start(struct rpc_lookup *l)
 
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)pthread_attr_destroy(&attr);
-    return failed != 0 ? ERR_NOMEM : 0;
+    return failed != 0 ? ERR_LIMIT : 0;
 }
 
 int rpc_lookup_start(const char *host, void (*wake)(void *context), void *context,

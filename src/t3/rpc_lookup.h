@@ -12,7 +12,8 @@
 struct rpc_lookup;
 
 /* Begins. `wake` is called once, from the other thread, when it has ended, unless it is forgotten
- * before. ERR_NOMEM: out of memory or threads. ERR_AGAIN: T3_LOOKUPS_MAX are under way. */
+ * before. ERR_NOMEM; ERR_LIMIT: no thread can be started; ERR_AGAIN: T3_LOOKUPS_MAX are under
+ * way. */
 int rpc_lookup_start(const char *host, void (*wake)(void *context), void *context,
                      struct rpc_lookup **ret_lookup) MUST_USE;
 

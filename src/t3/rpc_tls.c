@@ -2,6 +2,7 @@
 #include "t3/rpc_tls.h"
 
 #include "t3/rpc_error.h"
+#include "t3/rpc_scarce.h"
 
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
@@ -45,8 +46,11 @@ int rpc_tls_create(const struct rpc_url *url, const char *ca_file, SSL_CTX **ret
         SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1) {
         code = rpc_error_set(ret_error, T3_RPC_ERROR_MEMORY, "out of memory");
     } else if (!load_trust(ctx, ca_file)) {
-        code = rpc_error_set(ret_error, T3_RPC_ERROR_TLS, "no certificates can be read from %.300s",
-                             ca_file != NULL ? ca_file : "where the system keeps them");
+        code = rpc_scarce_descriptors(1)
+                   ? rpc_error_set(ret_error, T3_RPC_ERROR_MEMORY, RPC_NO_DESCRIPTOR)
+                   : rpc_error_set(ret_error, T3_RPC_ERROR_TLS,
+                                   "no certificates can be read from %.300s",
+                                   ca_file != NULL ? ca_file : "where the system keeps them");
     }
     ERR_clear_error(); /* the thread's queue, which the next use would find */
     if (code != T3_RPC_OK) {

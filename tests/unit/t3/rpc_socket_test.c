@@ -360,7 +360,7 @@ static void test_no_wake(void **state)
     (void)state;
     atomic_store(&no_eventfd, true);
     rig_connect(&rig, NULL);
-    rig_ends(&rig, T3_RPC_ERROR_MEMORY, "out of memory"); /* a descriptor is left for what asks */
+    rig_ends(&rig, T3_RPC_ERROR_MEMORY, "no descriptor is left");
     rig_finish(&rig);
     atomic_store(&no_eventfd, false);
 }
