@@ -77,8 +77,11 @@ static int run(struct follow *f)
     struct t3_watch *watch = call->watch;
     bool closed = false;
 
-    while (!closed && !f->failed && !out_is_over(&call->out)) {
-        refill(f);
+    for (;;) {
+        refill(f); /* and what fails in it is not to wait for anything */
+        if (closed || f->failed || out_is_over(&call->out)) {
+            break;
+        }
         bool idle = call->out.whole == 0;
 
         if (idle && board_count_hosts(watch, T3_READER_REFUSED) == t3_watch_host_count(watch)) {

@@ -9,6 +9,7 @@ import { testUnless } from './lib/impossible.mjs';
 import { tempDir } from './lib/server.mjs';
 import { Shell } from './lib/shell.mjs';
 import { startPeer, threadShell, threadUpdated } from './lib/t3_peer.mjs';
+import { Terminal } from './lib/terminal.mjs';
 
 const memory = buildFaultLibrary('faultmem');
 const disk = buildFaultLibrary();
@@ -101,10 +102,9 @@ describe('without memory', { timeout: 600_000, concurrency: true }, () => {
     });
 
     memoryTest('arbe t3 list', async (t) => {
-        const { peer, login, shell } = await user(t);
+        const { login, shell } = await user(t);
         await login({});
         await whole((env) => shell.run(['list'], { env }));
-        assert.ok(peer);
     });
 
     // A board that goes on is whole again when memory is.
@@ -121,6 +121,26 @@ describe('without memory', { timeout: 600_000, concurrency: true }, () => {
                 assert.match(stdout, /"title":"One"/, where);
             } else {
                 assert.match(stderr, NO_MEMORY, where);
+            }
+        });
+    });
+
+    // The terminal is given back before it is said.
+    memoryTest('arbe board, live', async (t) => {
+        const { peer, shell } = await workshop(t);
+        await eachAllocation(memory.library, async (env) => {
+            const terminal = new Terminal(['board', '--t3', `mac=${peer.base}`], { env: { ARBE_T3_TOKEN: 'tok', ...env } });
+            const isOver = () => terminal.told.some((line) => line.startsWith('exit'));
+            await terminal.until(({ screen }) => isOver() || (/ One /.test(screen) && screen.includes('mac live')));
+            terminal.type('/one\r');
+            await terminal.until(({ screen }) => isOver() || /^\/one  Esc clear/m.test(screen));
+            terminal.type('q');
+            const end = await terminal.end();
+            return { end, screen: terminal.screen };
+        }, ({ end, screen }, where) => {
+            assert.match(end, /^exit [01] same$/, where);
+            if (end === 'exit 1 same') {
+                assert.match(screen, NO_MEMORY, where);
             }
         });
     });
@@ -175,7 +195,7 @@ describe('on a disk that fails', { timeout: 120_000 }, () => {
     diskTest('arbe t3 login leaves what was there, and ends what it was given', async (t) => {
         const { kept, login, assertKnown, assertTidy } = await user(t);
         const faults = faultsFor(t);
-        for (const first of [true, false]) {
+        for (let round = 0; round < 2; round++) {
             const before = kept();
             for (const [part, what] of [['.t3.', 'the hosts\' file'], ['.mac.', 'the token']]) {
                 for (const fault of ['write ? ENOSPC', 'sync ? EIO', 'sync ? EDQUOT']) {
@@ -189,7 +209,7 @@ describe('on a disk that fails', { timeout: 120_000 }, () => {
                 }
             }
             faults.clear();
-            assert.equal((await login(faults.env)).code, 0, `${first}`);
+            assert.equal((await login(faults.env)).code, 0);
         }
     });
 

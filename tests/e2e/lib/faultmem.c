@@ -1,5 +1,5 @@
-/* A library to preload (LD_PRELOAD) that lets an allocation of the program itself fail; those of
- * the libraries it uses are left alone. FAULTMEM is "once N" or "ever N": N allocations succeed,
+/* A library to preload (LD_PRELOAD) that lets an allocation of arbe itself fail; those of the
+ * libraries it uses and of programs that start it are left alone. FAULTMEM is "once N" or "ever N": N allocations succeed,
  * and the next one fails, or all from there on. That one did is noted as a file, FAULTMEM_HIT. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -46,7 +46,8 @@ __attribute__((constructor)) static void begin(void)
     long count;
 
     hit_path = getenv("FAULTMEM_HIT");
-    if (spec != NULL && hit_path != NULL && sscanf(spec, "%7s %ld", word, &count) == 2) {
+    if (strncmp(program_invocation_short_name, "arbe", 4) == 0 && spec != NULL &&
+        hit_path != NULL && sscanf(spec, "%7s %ld", word, &count) == 2) {
         (void)dl_iterate_phdr(find_program, NULL);
         for_ever = strcmp(word, "ever") == 0;
         countdown = count;
