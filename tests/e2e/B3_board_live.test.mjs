@@ -4,6 +4,8 @@ import assert from 'node:assert/strict';
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
+import { buildFaultLibrary } from './lib/faults.mjs';
+import { testUnless } from './lib/impossible.mjs';
 import { tempDir } from './lib/server.mjs';
 import { Shell } from './lib/shell.mjs';
 import { SHELL, startPeer, threadRemoved, threadShell, threadUpdated } from './lib/t3_peer.mjs';
@@ -139,6 +141,32 @@ describe('arbe board: screens', { timeout: 240_000 }, () => {
         await terminal.until('/STORE  Esc clear');
         terminal.type('\x1b');
         await terminal.shows(FIRST.join('\n'));
+    });
+
+    // The clock stands still, so that however long the rest of a key takes, it comes in time. By the second size that is
+    // shown the escape has been read.
+    const clock = buildFaultLibrary('stillclock');
+    testUnless(clock.impossible)('half an arrow key is no Esc, whatever happens meanwhile; Esc alone is', async (t) => {
+        const peer = await workshop(t);
+        const still = join(dir, 'still');
+        const terminal = await boardOf(t, peer, { env: { LD_PRELOAD: clock.library, STILLCLOCK: still } });
+        terminal.type('/login\r');
+        await terminal.until(/^\/login  Esc clear/m);
+        writeFileSync(still, '');
+        terminal.type('\x1b');
+        for (const columns of [74, 72, 70, 68]) {
+            peer.push(threadUpdated('t-2', thread(`Refactored for ${columns}`, 'running', 2)));
+            terminal.resize(columns, 9);
+            await terminal.until(({ screen }) => screen.split('\n')[0].length === columns);
+            assert.match(terminal.screen, /^\/login  Esc clear/m);
+        }
+        terminal.type('[B');
+        await terminal.until(/^> Fix the login/m);
+        assert.match(terminal.screen, /^\/login  Esc clear/m);
+        rmSync(still);
+        terminal.type('\x1b');
+        await terminal.until('Refactored for 68');
+        assert.doesNotMatch(terminal.screen, /Esc clear/);
     });
 
     test('rows are selected, and shown whole', async (t) => {
