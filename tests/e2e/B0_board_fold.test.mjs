@@ -4,9 +4,9 @@ import { describe, test } from 'node:test';
 import { Shell } from './lib/shell.mjs';
 
 const shell = new Shell({}, ['board', 'fold']);
-const HOST = 'workstation';
+const HOST = 'studio';
 
-const at = (minute, second = 0) => `2026-11-05T00:${String(minute).padStart(2, '0')}:${String(second).padStart(2, '0')}.000Z`;
+const at = (minute, second = 0) => `2027-03-14T09:${String(minute).padStart(2, '0')}:${String(second).padStart(2, '0')}.000Z`;
 const row = (id, rest = {}) => ({ thread_id: id, title: null, state: null, last_turn_at: null, last_message_snippet: null, host: HOST, ...rest });
 
 // What servers send. Whatever a projection has besides is there, to be passed over.
@@ -14,11 +14,11 @@ const thread = (id, title, rest = {}) => ({ id, title, archivedAt: null, deleted
 const projectionOf = (threadRecord, rest = {}) => ({
     thread: threadRecord, runs: [], messages: [], providerTurns: [], attempts: [], nodes: [], ...rest, updatedAt: at(59, 59),
 });
-const projected = (...args) => ({ kind: 'snapshot', snapshotSequence: 123, projection: projectionOf(...args) });
+const projected = (...args) => ({ kind: 'snapshot', snapshotSequence: 71, projection: projectionOf(...args) });
 const shellOf = (threads, archivedThreads = []) => ({
-    kind: 'snapshot', snapshot: { schemaVersion: 2, snapshotSequence: 123, projects: [], threads, archivedThreads },
+    kind: 'snapshot', snapshot: { schemaVersion: 2, snapshotSequence: 71, projects: [], threads, archivedThreads },
 });
-const event = (type, threadId, payload) => ({ kind: 'event', sequence: 124, event: { id: 'ev', threadId, occurredAt: at(59, 59), type, payload } });
+const event = (type, threadId, payload) => ({ kind: 'event', sequence: 72, event: { id: 'e-5', threadId, occurredAt: at(59, 59), type, payload } });
 const run = (id, ordinal, status, [requestedAt, startedAt = null, completedAt = null], rest = {}) => ({
     id, ordinal, status, requestedAt, startedAt, completedAt, ...rest,
 });
@@ -26,8 +26,8 @@ const latestRun = (id, requested, started = null, completed = null) => ({
     latestRunId: id, latestRunRequestedAt: requested, latestRunStartedAt: started, latestRunCompletedAt: completed,
 });
 const message = (id, text, createdAt, updatedAt = createdAt, role = 'assistant') => ({ id, role, text, createdAt, updatedAt });
-const updated = (record, location = 'active') => ({ kind: 'thread.updated', sequence: 200, location, thread: record });
-const removed = (threadId, location = 'active') => ({ kind: 'thread.removed', sequence: 201, location, threadId });
+const updated = (record, location = 'active') => ({ kind: 'thread.updated', sequence: 73, location, thread: record });
+const removed = (threadId, location = 'active') => ({ kind: 'thread.removed', sequence: 74, location, threadId });
 
 async function fold(lines, { host = HOST, args = [] } = {}) {
     const input = lines.map((line) => `${typeof line === 'string' ? line : JSON.stringify(line)}\n`).join('');
@@ -42,122 +42,122 @@ async function folds(lines, want, options) {
 
 describe('arbe board fold: rows', { timeout: 60_000 }, () => {
     test('shell status is retained as a string; archived rows use "archived"', () => folds([
-        [shellOf([thread('t-1', 'One', { status: 'rolled_back' }), thread('t-2', 'Two', { status: 'a_status_of_tomorrow' })],
-            [thread('t-3', 'Old', { status: 'completed', archivedAt: at(1) })])],
+        [shellOf([thread('t-1', 'Paint the shed', { status: 'preparing' }), thread('t-2', 'Count the bees', { status: 'hibernating' })],
+            [thread('t-3', 'Last winter', { status: 'completed', archivedAt: at(1) })])],
     ], [
-        row('t-1', { title: 'One', state: 'rolled_back' }),
-        row('t-2', { title: 'Two', state: 'a_status_of_tomorrow' }),
-        row('t-3', { title: 'Old', state: 'archived' }),
+        row('t-1', { title: 'Paint the shed', state: 'preparing' }),
+        row('t-2', { title: 'Count the bees', state: 'hibernating' }),
+        row('t-3', { title: 'Last winter', state: 'archived' }),
     ]));
 
     test('thread.updated carries a thread record, thread.removed a threadId and a location', () => folds([
-        [shellOf([thread('t-1', 'One', { status: 'idle' }), thread('t-2', 'Two', { status: 'idle' })],
-            [thread('t-3', 'Three', { status: 'completed', archivedAt: at(1) }), thread('t-4', 'Four', { status: 'failed', archivedAt: at(1) })])],
-        [updated(thread('t-2', 'Two again', { status: 'running', ...latestRun('r-1', at(2)),
-            latestVisibleMessage: { id: 'm-1', role: 'user', text: 'go', updatedAt: at(2) } })),
-        updated(thread('t-5', 'Five', { status: 'idle' }))],
+        [shellOf([thread('t-1', 'Paint the shed', { status: 'idle' }), thread('t-2', 'Count the bees', { status: 'idle' })],
+            [thread('t-3', 'Mend the gate', { status: 'completed', archivedAt: at(1) }), thread('t-4', 'Sell the cart', { status: 'failed', archivedAt: at(1) })])],
+        [updated(thread('t-2', 'Count them twice', { status: 'running', ...latestRun('r-1', at(2)),
+            latestVisibleMessage: { id: 'm-1', role: 'user', text: 'how many?', updatedAt: at(2) } })),
+        updated(thread('t-5', 'Buy seeds', { status: 'idle' }))],
         [removed('t-1'), removed('t-4', 'archive'), removed('t-6')],
     ], [
-        row('t-2', { title: 'Two again', state: 'running', last_turn_at: at(2), last_message_snippet: 'go' }),
-        row('t-3', { title: 'Three', state: 'archived' }),
-        row('t-5', { title: 'Five', state: 'idle' }),
+        row('t-2', { title: 'Count them twice', state: 'running', last_turn_at: at(2), last_message_snippet: 'how many?' }),
+        row('t-3', { title: 'Mend the gate', state: 'archived' }),
+        row('t-5', { title: 'Buy seeds', state: 'idle' }),
     ]));
 
     test('a thread projection uses its newest run by ordinal', () => folds([
-        [projected(thread('t-1', 'Runs'), { runs: [
+        [projected(thread('t-1', 'Many tries'), { runs: [
             run('r-9', 9, 'failed', [at(1), at(1, 1), at(1, 30)]), run('r-10', 10, 'running', [at(2), at(2, 1)]),
             run('r-2', 2, 'completed', [at(0, 10), at(0, 11), at(0, 30)])] })],
-    ], [row('t-1', { title: 'Runs', state: 'running', last_turn_at: at(2, 1) })]));
+    ], [row('t-1', { title: 'Many tries', state: 'running', last_turn_at: at(2, 1) })]));
 
     test('or "idle" when no run exists', () => folds([
-        [projected(thread('t-1', 'Fresh'), { messages: [message('m-1', 'hello', at(0, 1))] })],
-    ], [row('t-1', { title: 'Fresh', state: 'idle', last_message_snippet: 'hello' })]));
+        [projected(thread('t-1', 'Nothing done'), { messages: [message('m-1', 'good morning', at(0, 1))] })],
+    ], [row('t-1', { title: 'Nothing done', state: 'idle', last_message_snippet: 'good morning' })]));
 
     test('thread metadata events preserve the existing run state', () => folds([
-        [projected(thread('t-1', 'Before'), { runs: [run('r-1', 1, 'waiting', [at(1), at(1, 5)])], messages: [message('m-1', 'text', at(1))] })],
-        [event('thread.metadata-updated', 't-1', { id: 't-1', title: 'After', updatedAt: at(30) })],
-    ], [row('t-1', { title: 'After', state: 'waiting', last_turn_at: at(1, 5), last_message_snippet: 'text' })]));
+        [projected(thread('t-1', 'Draft'), { runs: [run('r-1', 1, 'waiting', [at(1), at(1, 5)])], messages: [message('m-1', 'half of it', at(1))] })],
+        [event('thread.metadata-updated', 't-1', { id: 't-1', title: 'Report', updatedAt: at(30) })],
+    ], [row('t-1', { title: 'Report', state: 'waiting', last_turn_at: at(1, 5), last_message_snippet: 'half of it' })]));
 
     test('last_turn_at is the latest activity of run and turn', () => folds([
-        [projected(thread('t-1', 'Busy')), projected(thread('t-2', 'Working')), projected(thread('t-3', 'Done'))],
+        [projected(thread('t-1', 'Asked for')), projected(thread('t-2', 'At work')), projected(thread('t-3', 'Over'))],
         [event('run.created', 't-1', run('r-1', 1, 'queued', [at(1)])),
             event('run.created', 't-2', run('r-1', 1, 'running', [at(1), at(1, 2)], { workStartedAt: at(1, 9) })),
             event('run.created', 't-3', run('r-1', 1, 'running', [at(1), at(1, 2)]))],
         [event('run.updated', 't-3', run('r-1', 1, 'completed', [at(1), at(1, 2), at(2)]))],
         [event('provider-turn.updated', 't-3', { id: 'pt-1', runAttemptId: 'at-1', status: 'completed', startedAt: at(1, 3), completedAt: at(2, 1) })],
     ], [
-        row('t-1', { title: 'Busy', state: 'queued', last_turn_at: at(1) }),
-        row('t-2', { title: 'Working', state: 'running', last_turn_at: at(1, 9) }),
-        row('t-3', { title: 'Done', state: 'completed', last_turn_at: at(2, 1) }),
+        row('t-1', { title: 'Asked for', state: 'queued', last_turn_at: at(1) }),
+        row('t-2', { title: 'At work', state: 'running', last_turn_at: at(1, 9) }),
+        row('t-3', { title: 'Over', state: 'completed', last_turn_at: at(2, 1) }),
     ]));
 
     test('shell rows use the corresponding latest-run summary timestamps', () => folds([
         [shellOf([
-            thread('t-1', 'Asked', { status: 'queued', ...latestRun('r-1', at(1)) }),
-            thread('t-2', 'Started', { status: 'running', ...latestRun('r-2', at(1), at(1, 10)) }),
-            thread('t-3', 'Ended', { status: 'failed', ...latestRun('r-3', at(1), at(1, 10), at(1, 20)) }),
-            thread('t-4', 'Never', { status: 'idle', updatedAt: at(40), latestUserMessageAt: at(41) })])],
+            thread('t-1', 'In line', { status: 'queued', ...latestRun('r-1', at(1)) }),
+            thread('t-2', 'Begun', { status: 'running', ...latestRun('r-2', at(1), at(1, 10)) }),
+            thread('t-3', 'Broken', { status: 'failed', ...latestRun('r-3', at(1), at(1, 10), at(1, 20)) }),
+            thread('t-4', 'Unused', { status: 'idle', updatedAt: at(40), latestUserMessageAt: at(41) })])],
     ], [
-        row('t-1', { title: 'Asked', state: 'queued', last_turn_at: at(1) }),
-        row('t-2', { title: 'Started', state: 'running', last_turn_at: at(1, 10) }),
-        row('t-3', { title: 'Ended', state: 'failed', last_turn_at: at(1, 20) }),
-        row('t-4', { title: 'Never', state: 'idle' }),
+        row('t-1', { title: 'In line', state: 'queued', last_turn_at: at(1) }),
+        row('t-2', { title: 'Begun', state: 'running', last_turn_at: at(1, 10) }),
+        row('t-3', { title: 'Broken', state: 'failed', last_turn_at: at(1, 20) }),
+        row('t-4', { title: 'Unused', state: 'idle' }),
     ]));
 
     test('values absent from sparse events are preserved', () => folds([
-        [projected(thread('t-1', 'Keep me'), { runs: [run('r-1', 1, 'running', [at(1), at(1, 1)])], messages: [message('m-1', 'keep me too', at(1))] })],
+        [projected(thread('t-1', 'Ledger'), { runs: [run('r-1', 1, 'running', [at(1), at(1, 1)])], messages: [message('m-1', 'balanced it', at(1))] })],
         [event('run.updated', 't-1', { id: 'r-1', status: 'completed' })],
         [event('thread.visited', 't-1', { id: 't-1' }), event('message.updated', 't-1', { id: 'm-1', updatedAt: at(5) })],
-    ], [row('t-1', { title: 'Keep me', state: 'completed', last_turn_at: at(1, 1), last_message_snippet: 'keep me too' })]));
+    ], [row('t-1', { title: 'Ledger', state: 'completed', last_turn_at: at(1, 1), last_message_snippet: 'balanced it' })]));
 
     test('deleted threads are removed', () => folds([
-        [projected(thread('t-1', 'Goes')), projected(thread('t-2', 'Stays'))],
-        [event('thread.deleted', 't-1', thread('t-1', 'Goes', { deletedAt: at(9) }))],
-    ], [row('t-2', { title: 'Stays', state: 'idle' })]));
+        [projected(thread('t-1', 'Away')), projected(thread('t-2', 'Here'))],
+        [event('thread.deleted', 't-1', thread('t-1', 'Away', { deletedAt: at(9) }))],
+    ], [row('t-2', { title: 'Here', state: 'idle' })]));
 
     test('a projection object is a per-thread catch-up', () => folds([
-        [shellOf([thread('t-1', 'Stale', { status: 'running', ...latestRun('r-1', at(1), at(1, 1)) }), thread('t-2', 'Other', { status: 'waiting' })])],
-        projectionOf(thread('t-1', 'Caught up'), { runs: [run('r-1', 1, 'completed', [at(1), at(1, 1), at(3)])], messages: [message('m-1', 'done', at(2, 59))] }),
+        [shellOf([thread('t-1', 'As of noon', { status: 'running', ...latestRun('r-1', at(1), at(1, 1)) }), thread('t-2', 'Neighbour', { status: 'waiting' })])],
+        projectionOf(thread('t-1', 'As of one'), { runs: [run('r-1', 1, 'completed', [at(1), at(1, 1), at(3)])], messages: [message('m-1', 'all read', at(2, 59))] }),
     ], [
-        row('t-1', { title: 'Caught up', state: 'completed', last_turn_at: at(3), last_message_snippet: 'done' }),
-        row('t-2', { title: 'Other', state: 'waiting' }),
+        row('t-1', { title: 'As of one', state: 'completed', last_turn_at: at(3), last_message_snippet: 'all read' }),
+        row('t-2', { title: 'Neighbour', state: 'waiting' }),
     ]));
 
     test('unrelated and unknown records are ignored', () => folds([
-        [projected(thread('t-1', 'Same'), { runs: [run('r-1', 1, 'running', [at(1), at(1, 1)])], messages: [message('m-1', 'same', at(1))] })],
-        [event('node.updated', 't-1', { id: 'n-1', status: 'failed', startedAt: at(20), title: 'wrong' }),
+        [projected(thread('t-1', 'Untouched'), { runs: [run('r-1', 1, 'running', [at(1), at(1, 1)])], messages: [message('m-1', 'as it was', at(1))] })],
+        [event('node.updated', 't-1', { id: 'n-1', status: 'failed', startedAt: at(20), title: 'intruder' }),
             event('run-attempt.updated', 't-1', { id: 'at-1', runId: 'r-1', status: 'failed', completedAt: at(20) }),
-            event('turn-item.updated', 't-1', { id: 'x', type: 'assistant_message', text: 'wrong' }),
-            event('plan.updated', 't-1', { id: 'p', title: 'wrong', status: 'completed' }),
-            { kind: 'project.updated', sequence: 130, project: { id: 't-1', title: 'wrong' } },
-            { kind: 'a.kind.of.tomorrow', thread: { id: 't-1', title: 'wrong', status: 'failed' } }, { kind: 'synchronized' }],
-    ], [row('t-1', { title: 'Same', state: 'running', last_turn_at: at(1, 1), last_message_snippet: 'same' })]));
+            event('turn-item.updated', 't-1', { id: 'x', type: 'assistant_message', text: 'intruder' }),
+            event('plan.updated', 't-1', { id: 'p', title: 'intruder', status: 'completed' }),
+            { kind: 'project.updated', sequence: 130, project: { id: 't-1', title: 'intruder' } },
+            { kind: 'moon.rose', thread: { id: 't-1', title: 'intruder', status: 'failed' } }, { kind: 'synchronized' }],
+    ], [row('t-1', { title: 'Untouched', state: 'running', last_turn_at: at(1, 1), last_message_snippet: 'as it was' })]));
 });
 
 describe('arbe board fold: what is late', { timeout: 60_000 }, () => {
     test('a late completion of an older run cannot replace the current summary', () => folds([
-        [projected(thread('t-1', 'Two runs'), { runs: [run('r-1', 1, 'running', [at(1), at(1, 1)])] })],
+        [projected(thread('t-1', 'Again'), { runs: [run('r-1', 1, 'running', [at(1), at(1, 1)])] })],
         [event('run.created', 't-1', run('r-2', 2, 'queued', [at(5)])), event('run.updated', 't-1', run('r-1', 1, 'completed', [at(1), at(1, 1), at(4)]))],
-    ], [row('t-1', { title: 'Two runs', state: 'queued', last_turn_at: at(5) })]));
+    ], [row('t-1', { title: 'Again', state: 'queued', last_turn_at: at(5) })]));
 
     test('nor can an edit to a historical message', () => folds([
-        [projected(thread('t-1', 'Talk'), { messages: [message('m-1', 'first', at(1), at(1), 'user'), message('m-2', 'second', at(2))] })],
-        [event('message.updated', 't-1', message('m-1', 'first, edited', at(1), at(9), 'user'))],
-    ], [row('t-1', { title: 'Talk', state: 'idle', last_message_snippet: 'second' })]));
+        [projected(thread('t-1', 'Letters'), { messages: [message('m-1', 'dear Ann', at(1), at(1), 'user'), message('m-2', 'dear Bob', at(2))] })],
+        [event('message.updated', 't-1', message('m-1', 'dear Eve', at(1), at(9), 'user'))],
+    ], [row('t-1', { title: 'Letters', state: 'idle', last_message_snippet: 'dear Bob' })]));
 
     test('shell summaries omit run ordinals: the known run id and request time stand in for them', () => folds([
-        [shellOf([thread('t-1', 'Fallback', { status: 'running', ...latestRun('r-2', at(5), at(5, 1)) })])],
+        [shellOf([thread('t-1', 'By its request', { status: 'running', ...latestRun('r-2', at(5), at(5, 1)) })])],
         [event('run.updated', 't-1', run('r-1', 1, 'completed', [at(1), at(1, 1), at(4)]))],
         [event('run.updated', 't-1', run('r-2', 2, 'completed', [at(5), at(5, 1), at(8)]))],
         [event('run.updated', 't-1', run('r-1', 1, 'failed', [at(1), at(1, 1), at(4)]))],
-    ], [row('t-1', { title: 'Fallback', state: 'completed', last_turn_at: at(8) })]));
+    ], [row('t-1', { title: 'By its request', state: 'completed', last_turn_at: at(8) })]));
 });
 
 describe('arbe board fold: snippets', { timeout: 60_000 }, () => {
-    const talk = (...texts) => [texts.map((text, i) => projected(thread(`t-${i + 1}`, '  Title\tstays  as it is '), { messages: [message('m-1', text, at(0, 1))] }))];
-    const said = (...texts) => texts.map((text, i) => row(`t-${i + 1}`, { title: '  Title\tstays  as it is ', state: 'idle', last_message_snippet: text }));
+    const talk = (...texts) => [texts.map((text, i) => projected(thread(`t-${i + 1}`, ' A\ttitle  is   kept '), { messages: [message('m-1', text, at(0, 1))] }))];
+    const said = (...texts) => texts.map((text, i) => row(`t-${i + 1}`, { title: ' A\ttitle  is   kept ', state: 'idle', last_message_snippet: text }));
 
-    test('collapse white space', () => folds(talk('one  two\n\nthree\t \tfour\r\nfive', ' ends '), said('one two three four five', 'ends')));
+    test('collapse white space', () => folds(talk('red\n\n\tgreen  blue\r\n \tgrey', '\tblack '), said('red green blue grey', 'black')));
 
     test('keep at most 160 graphemes', () => {
         const technologist = '\u{1f469}\u200d\u{1f4bb}';
@@ -166,8 +166,8 @@ describe('arbe board fold: snippets', { timeout: 60_000 }, () => {
     });
 
     test('--snippet-length overrides that', async () => {
-        await folds(talk('word'.repeat(100)), said('word'.repeat(60)), { args: ['--snippet-length', '240'] });
-        await folds(talk('word'.repeat(100)), said('w'), { args: ['--snippet-length', '1'] });
+        await folds(talk('oaks'.repeat(100)), said('oaks'.repeat(60)), { args: ['--snippet-length', '240'] });
+        await folds(talk('oaks'.repeat(100)), said('o'), { args: ['--snippet-length', '1'] });
         for (const wrong of ['0', '1001', 'x']) {
             assert.equal((await fold([], { args: ['--snippet-length', wrong] })).code, 2);
         }
@@ -180,6 +180,7 @@ describe('arbe board fold: snippets', { timeout: 60_000 }, () => {
 
 describe('arbe board fold: examples of the contract', { timeout: 60_000 }, () => {
     const time = '2026-11-05T00:00:00.000Z';
+    const later = '2026-11-05T00:01:00.000Z';
     const initial = [{
         kind: 'snapshot', snapshotSequence: 123, projection: {
             thread: { id: 'redacted', title: 'Example', archivedAt: null, deletedAt: null }, runs: [],
@@ -189,8 +190,8 @@ describe('arbe board fold: examples of the contract', { timeout: 60_000 }, () =>
             updatedAt: time,
         },
     }];
-    const update = { kind: 'event', sequence: 124, event: { id: 'redacted', threadId: 'redacted', occurredAt: at(1), type: 'message.updated',
-        payload: { id: 'redacted', threadId: 'redacted', text: 'Updated message', updatedAt: at(1) } } };
+    const update = { kind: 'event', sequence: 124, event: { id: 'redacted', threadId: 'redacted', occurredAt: later, type: 'message.updated',
+        payload: { id: 'redacted', threadId: 'redacted', text: 'Updated message', updatedAt: later } } };
     const example = (text) => [row('redacted', { title: 'Example', state: 'idle', last_message_snippet: text })];
 
     test('an initial chunk, and the update after it', async () => {

@@ -20,21 +20,21 @@ static void test_hosts(void **state)
     struct t3_board_row row;
 
     (void)state;
-    (void)fold_host(b, "b", SHELL("{'id':'t','title':'on b','status':'running'}"), NULL);
-    (void)fold_host(b, "a", SHELL("{'id':'t','title':'on a','status':'idle'}"), NULL);
-    assert_rows(b, "t|on a|idle|~|~\nt|on b|running|~|~\n");
+    (void)fold_host(b, "b", SHELL("{'id':'t','title':'barn','status':'running'}"), NULL);
+    (void)fold_host(b, "a", SHELL("{'id':'t','title':'mill','status':'idle'}"), NULL);
+    assert_rows(b, "t|mill|idle|~|~\nt|barn|running|~|~\n");
     (void)fold_host(b, "b", SHELL(""), NULL); /* replaces the rows of the matching host only */
-    assert_rows(b, "t|on a|idle|~|~\n");
+    assert_rows(b, "t|mill|idle|~|~\n");
     (void)fold_host(b, "a", REMOVED("t"), NULL);
-    (void)fold_host(b, "b", UPDATED("'title':'again','status':'waiting'},'location':'active'"),
+    (void)fold_host(b, "b", UPDATED("'title':'yard','status':'waiting'},'location':'active'"),
                     NULL);
-    assert_rows(b, "t|again|waiting|~|~\n");
+    assert_rows(b, "t|yard|waiting|~|~\n");
     assert_int_equal(t3_board_count(b), 1);
     assert_int_equal(t3_board_find(b, "a", "t", &row), 0);
     assert_int_equal(t3_board_find(b, "c", "t", &row), 0);
     assert_int_equal(t3_board_find(b, "b", "t", &row), 1);
     assert_string_equal(row.host.data, "b");
-    assert_string_equal(row.title.data, "again");
+    assert_string_equal(row.title.data, "yard");
     t3_board_free(b);
 }
 
@@ -304,6 +304,12 @@ static void test_ignored(void **state)
                  "{'kind':'of.tomorrow','thread':{'id':'t','status':'x'}}]",
                  EVENT("node.updated", "{'id':'n','status':'failed'}"),
                  EVENT("run-attempt.updated", "{'id':'a','completedAt':@09:00}"));
+    /* as a server began that counts its schema otherwise, and had nothing yet */
+    ASSERT_FOLDS("",
+                 "[{'kind':'snapshot','snapshot':{'schemaVersion':1,'snapshotSequence':3,"
+                 "'projects':[],'threads':[],'archivedThreads':[]}}]",
+                 "[{'kind':'synchronized'},{'kind':'thread.removed','sequence':4,'location':"
+                 "'active','threadId':'never'}]");
 }
 
 /* The three examples of the seed, as they stand. */

@@ -237,6 +237,8 @@ static void test_defect(void **state)
     assert_int_equal(frame.error.code, T3_RPC_ERROR_DEFECT);
     assert_string_equal(frame.error.message, "the server broke: E: m");
     assert_json("{\"name\":\"E\",\"message\":\"m\"}");
+    assert_int_equal(read_frame("{\"_tag\":\"Defect\",\"defect\":\"no tag: Pang\"}"), T3_RPC_OK);
+    assert_non_null(strstr(frame.error.message, "no tag: Pang"));
     assert_int_equal(read_frame("{\"_tag\":\"Defect\"}"), T3_RPC_OK);
     assert_json("null");
 }
