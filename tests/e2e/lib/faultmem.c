@@ -1,6 +1,7 @@
 /* A library to preload (LD_PRELOAD) that lets an allocation of arbe itself fail; those of the
- * libraries it uses and of programs that start it are left alone. FAULTMEM is "once N" or "ever N": N allocations succeed,
- * and the next one fails, or all from there on. That one did is noted as a file, FAULTMEM_HIT. */
+ * libraries it uses and of programs that start it are left alone. FAULTMEM is "once N" or "ever N":
+ * N allocations succeed, and the next one fails, or all from there on. That one did is noted as a
+ * file, FAULTMEM_HIT. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
