@@ -188,7 +188,7 @@ static int take_link(struct login *l, struct errmsg *msg)
         return err_set(msg, ERR_PERM, "a pairing link ends in /pair#token= and the credential");
     }
     if (!t3_url_same_server(base, l->site.url)) {
-        return err_set(msg, ERR_PERM, "that pairing link is of another server than %.150s",
+        return err_set(msg, ERR_PERM, "that pairing link is of %.150s, and not of %.150s", base,
                        l->site.url);
     }
     size_t len = strcspn(token, "&#");

@@ -1,6 +1,7 @@
 /* Cut by t3/rpc_url.h, as for the connection: what is taken here connects there. */
 #include "cli/t3_url.h"
 
+#include "http/request.h"
 #include "t3/rpc_url.h"
 
 #include <stdio.h>
@@ -46,25 +47,58 @@ bool t3_url_is_meant(const char *word)
     return strstr(word, "://") != NULL;
 }
 
+/* T3 Code's hosted page takes a credential to the server that its link names as "host", with or
+ * without a scheme. `query` has its '?'. Empty: none is named; false: one that cannot be. */
+static bool hosted_base(struct slice query, char out[static T3_URL_BYTES])
+{
+    struct slice name;
+    struct slice value;
+    char host[T3_URL_BYTES];
+
+    out[0] = '\0';
+    query = query.len == 0 ? query : (struct slice){query.ptr + 1, query.len - 1};
+    while (http_query_next(&query, &name, &value)) {
+        if (!slice_equal(name, SLICE("host")) || value.len == 0) {
+            continue;
+        }
+        long len = value.len < sizeof(host) ? http_percent_decode(value, host) : ERR_INVALID;
+
+        if (len <= 0 || memchr(host, '\0', (size_t)len) != NULL) {
+            return false;
+        }
+        host[len] = '\0';
+        len -= host[len - 1] == '/' ? 1 : 0;
+        int written = snprintf(out, T3_URL_BYTES, "%s%.*s", t3_url_is_meant(host) ? "" : "https://",
+                               (int)len, host);
+
+        return written > 0 && (size_t)written < T3_URL_BYTES && t3_url_check(out) == NULL;
+    }
+    return true;
+}
+
 bool t3_url_pairing_base(const char *link, char *out, size_t size, const char **ret_token)
 {
     struct rpc_url_parts parts;
     size_t len = strcspn(link, "?#");
+    struct slice query = {link + len, strcspn(link + len, "#")};
     const char *token = strstr(link + len, "token=");
+    char hosted[T3_URL_BYTES];
 
     if (token == NULL || rpc_url_cut((struct slice){link, len}, &parts) != NULL) {
         return false;
     }
     (void)cut_end(&parts.path, SLICE("/")); /* or none */
-    if (!cut_end(&parts.path, SLICE("/pair"))) {
+    if (!cut_end(&parts.path, SLICE("/pair")) || !hosted_base(query, hosted)) {
         return false;
     }
-    len = (size_t)(parts.path.ptr + parts.path.len - link);
-    if (len >= size) {
+    struct slice base = {link, (size_t)(parts.path.ptr + parts.path.len - link)};
+
+    base = hosted[0] != '\0' ? slice_of(hosted) : base;
+    if (base.len >= size) {
         return false;
     }
     *ret_token = token + strlen("token=");
-    (void)snprintf(out, size, "%.*s", (int)len, link);
+    (void)snprintf(out, size, "%.*s", (int)base.len, base.ptr);
     return true;
 }
 

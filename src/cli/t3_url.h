@@ -18,9 +18,10 @@ const char *t3_url_check(const char *url) MUST_USE;
 /* Whether a word is meant to be a URL: it has "://" in it. */
 bool t3_url_is_meant(const char *word);
 
-/* Writes the URL of the server that made a pairing link ("http://h/pair#token=..."); ret_token is
- * where its credential begins, in `link`. False for what is no such link, or too long; nothing is
- * written then. */
+/* Writes the URL of the server that made a pairing link ("http://h/pair#token=...", or
+ * "https://page/pair?host=h#token=..." by way of T3's hosted page); ret_token is where its
+ * credential begins, in `link`. False for what is no such link, or too long; nothing is written
+ * then. */
 bool t3_url_pairing_base(const char *link, char *out, size_t size, const char **ret_token);
 
 /* Whether two URLs, both good, mean the same place, where a token for the one may go: ws is http,

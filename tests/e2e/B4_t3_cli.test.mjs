@@ -80,13 +80,20 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
     test('takes a pairing link, of that server only', async (t) => {
         const peer = await peerFor(t);
         const { shell, hosts } = user();
-        await refused(shell.run(['login', peer.url], { input: 'http://127.0.0.1:9/pair#token=PAIR-1' }), 1, /of another server/, ['PAIR-1']);
+        await refused(shell.run(['login', peer.url], { input: 'http://127.0.0.1:9/pair#token=PAIR-1' }), 1, /link is of http:\/\/127\.0\.0\.1:9, and not of /, ['PAIR-1']);
+        await refused(shell.run(['login', peer.url], { input: 'http://u:sesame@h/pair#token=PAIR-1' }), 1, /ends in \/pair#token=/, ['PAIR-1', 'sesame']);
         await refused(shell.run(['login', peer.url], { input: `${peer.base}/pair` }), 1, /ends in \/pair#token=/);
         await refused(shell.run(['login', peer.url], { input: `${peer.base}/pair#token=` }), 1, /no credential/);
         assert.equal(hosts(), '');
         await shell.good(['login', peer.url, '--host', 'a'], { input: `${peer.base}/pair#token=PAIR-1\n` });
         peer.pair('PAIR-2');
         await shell.good(['login', peer.url, '--host', 'a'], { input: `${peer.base}/pair?token=PAIR-2` });
+        // T3's hosted page is only on the way to the server that its link names.
+        peer.pair('PAIR-3');
+        const hosted = (base) => `https://app.example/pair?host=${encodeURIComponent(`${base}/`)}&label=a#token=PAIR-3`;
+        await refused(shell.run(['login', peer.url], { input: hosted('http://127.0.0.1:9') }), 1, /link is of http:\/\/127\.0\.0\.1:9, and not of /, ['PAIR-3']);
+        await refused(shell.run(['login', hosted(peer.base)], { input: '' }), 2, new RegExp(`give ${peer.base}, and paste`), ['PAIR-3']);
+        await shell.good(['login', peer.url, '--host', 'a'], { input: hosted(peer.base) });
     });
 
     test('a pairing link for the URL: says what to give instead, and does not repeat it', async (t) => {

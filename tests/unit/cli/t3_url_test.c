@@ -208,13 +208,55 @@ static void cuts_pairing_links(void **state)
     assert_string_equal(token, "Y&b");
 }
 
+/* A link by way of T3's hosted page is of the server that it names, not of the page. */
+static void cuts_hosted_links(void **state)
+{
+    static const struct {
+        const char *query;
+        const char *base;
+    } good[] = {
+        {"host=https%3A%2F%2Fmac.ts.net%2F&label=a%20b", "https://mac.ts.net"},
+        {"label=x&host=http://h:1", "http://h:1"},
+        {"host=mac.ts.net:8443", "https://mac.ts.net:8443"},
+        {"host=", "https://app.t3.codes"}, /* as if it were not there */
+        {"host", "https://app.t3.codes"},
+        {"ghost=a", "https://app.t3.codes"},
+        {"", "https://app.t3.codes"},
+    };
+    static const char *const bad[] = {
+        "host=a%2",   "host=a%00b",   "host=%zz",
+        "host=u:p@h", "host=ftp://h", "host=https://h?a",
+        "host=a%0ab", "host=/",       "host=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    char link[96];
+    char out[32];
+    const char *token = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(good); i++) {
+        (void)snprintf(link, sizeof(link), "https://app.t3.codes/pair?%s#token=X", good[i].query);
+        assert_true(t3_url_pairing_base(link, out, sizeof(out), &token));
+        assert_string_equal(out, good[i].base);
+        assert_string_equal(token, "X");
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        (void)snprintf(link, sizeof(link), "https://app.t3.codes/pair?%s#token=X", bad[i]);
+        assert_false(t3_url_pairing_base(link, out, sizeof(out), &token));
+        assert_string_equal(out, "https://app.t3.codes");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cuts_pairing_links),   cmocka_unit_test(takes_urls),
-        cmocka_unit_test(refuses_what_is_none), cmocka_unit_test(caps_urls),
-        cmocka_unit_test(tells_the_same),       cmocka_unit_test(names_the_http),
-        cmocka_unit_test(tells_one_server),     cmocka_unit_test(tells_who_reads_along),
+        cmocka_unit_test(cuts_pairing_links),
+        cmocka_unit_test(cuts_hosted_links),
+        cmocka_unit_test(takes_urls),
+        cmocka_unit_test(refuses_what_is_none),
+        cmocka_unit_test(caps_urls),
+        cmocka_unit_test(tells_the_same),
+        cmocka_unit_test(names_the_http),
+        cmocka_unit_test(tells_one_server),
+        cmocka_unit_test(tells_who_reads_along),
     };
 
     return UNIT_RUN(tests);
