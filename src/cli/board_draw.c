@@ -72,9 +72,6 @@ void board_view_age(char out[static BOARD_AGE_BYTES], int64_t at_ms, int64_t now
 
 static unsigned state_style(const struct board_entry *entry)
 {
-    if (board_entry_is_waiting(entry)) {
-        return CELL_YELLOW;
-    }
     if (board_entry_is_running(entry)) {
         return CELL_GREEN;
     }
@@ -97,9 +94,6 @@ static void draw_heading(const struct board_view *view, struct cells *cells)
         buf_append_format(&text, "%zu of ", rows->shown_count);
     }
     buf_append_format(&text, "%zu thread%s", rows->count, rows->count == 1 ? "" : "s");
-    if (rows->waiting > 0) {
-        buf_append_format(&text, ", %zu waiting", rows->waiting);
-    }
     if (rows->running > 0) {
         buf_append_format(&text, ", %zu running", rows->running);
     }

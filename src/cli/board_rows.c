@@ -12,11 +12,12 @@
 #define ROOM_MIN      64u
 #define HOST_ROOM_MIN 8u
 
-/* What needs people first, then what is under way, what went wrong, what ended; what nobody here
- * has heard of, in a group for each; what is put away last. */
+/* What is under way first, then what went wrong, what ended; what nobody here has heard of, in a
+ * group for each; what is put away last. T3 calls a run "waiting" whose agent is done until the
+ * checkpoint behind it is made. It waits for nobody: one that asks people something is running. */
 enum rank {
-    RANK_WAITING,
     RANK_RUNNING,
+    RANK_FINISHING,
     RANK_STARTING,
     RANK_PREPARING,
     RANK_QUEUED,
@@ -35,8 +36,8 @@ static const struct state {
     struct slice label;
     struct slice brief; /* where there is no room for that: at most 6 columns */
 } states[] = {
-    [RANK_WAITING] = {SLICE("waiting"), SLICE("waiting"), SLICE("wait")},
     [RANK_RUNNING] = {SLICE("running"), SLICE("running"), SLICE("run")},
+    [RANK_FINISHING] = {SLICE("waiting"), SLICE("finishing"), SLICE("finish")},
     [RANK_STARTING] = {SLICE("starting"), SLICE("starting"), SLICE("start")},
     [RANK_PREPARING] = {SLICE("preparing"), SLICE("preparing"), SLICE("prep")},
     [RANK_QUEUED] = {SLICE("queued"), SLICE("queued"), SLICE("queued")},
@@ -72,15 +73,10 @@ struct slice board_entry_brief(const struct board_entry *entry)
                                                              : states[entry->rank].brief;
 }
 
-bool board_entry_is_waiting(const struct board_entry *entry)
-{
-    return entry->rank == RANK_WAITING;
-}
-
 bool board_entry_is_running(const struct board_entry *entry)
 {
-    return entry->rank == RANK_RUNNING || entry->rank == RANK_STARTING ||
-           entry->rank == RANK_PREPARING;
+    return entry->rank == RANK_RUNNING || entry->rank == RANK_FINISHING ||
+           entry->rank == RANK_STARTING || entry->rank == RANK_PREPARING;
 }
 
 bool board_entry_is_failed(const struct board_entry *entry)
@@ -458,7 +454,6 @@ static void add_shown(struct board_rows *rows, struct board_entry *entry)
 
     rows->shown[at] = entry;
     entry->shown_at = at;
-    rows->waiting += board_entry_is_waiting(entry) ? 1 : 0;
     rows->running += board_entry_is_running(entry) ? 1 : 0;
     rows->failed += board_entry_is_failed(entry) ? 1 : 0;
     if (at == 0 || compare_groups(rows, rows->shown[at - 1], entry) != 0) {
@@ -493,7 +488,6 @@ void board_rows_sort(struct board_rows *rows)
     }
     rows->shown_count = 0;
     rows->group_count = 0;
-    rows->waiting = 0;
     rows->running = 0;
     rows->failed = 0;
     for (size_t i = 0; i < rows->count; i++) {

@@ -53,8 +53,7 @@ struct board_rows {
     size_t group_count;
     struct board_entry *selected; /* one that is shown, or NULL */
     size_t count;                 /* of all rows */
-    size_t waiting;               /* of those that are shown */
-    size_t running;               /* likewise, as the next */
+    size_t running;               /* of those that are shown, as the next */
     size_t failed;
 
     /* private */
@@ -112,9 +111,7 @@ struct slice board_entry_label(const struct board_entry *entry);
 /* Likewise in at most so many columns; a state that nobody here knows, in as many as it needs. */
 struct slice board_entry_brief(const struct board_entry *entry);
 
-/* The ranks of states that ask for attention. */
-bool board_entry_is_waiting(const struct board_entry *entry);
-/* Likewise: something is under way. */
+/* Whether its state says that something is under way. */
 bool board_entry_is_running(const struct board_entry *entry);
 /* Likewise: it ended badly. */
 bool board_entry_is_failed(const struct board_entry *entry);

@@ -35,7 +35,7 @@ async function peerFor(t, options) {
 // A server that two threads are on.
 async function workshop(t, options) {
     const peer = await peerFor(t, options);
-    peer.list(threadShell('t-1', thread('Fix the login', 'waiting', 3, 'Which of the two?')),
+    peer.list(threadShell('t-1', thread('Fix the login', 'failed', 3, 'Which of the two?')),
               threadShell('t-2', thread('Refactor the store', 'running', 2, 'I am looking at it')));
     return peer;
 }
@@ -66,12 +66,12 @@ async function boardOf(t, peer, options = {}) {
 }
 
 const FIRST = [
-    'Threads by state                             2 threads, 1 waiting, 1 running',
+    'Threads by state                              2 threads, 1 running, 1 failed',
     'mac live',
-    'waiting 1',
-    '  Fix the login             mac     3h  Which of the two?',
     'running 1',
     '  Refactor the store        mac     2h  I am looking at it',
+    'failed 1',
+    '  Fix the login             mac     3h  Which of the two?',
     '', '', FOOT,
 ];
 
@@ -103,21 +103,21 @@ describe('arbe board: screens', { timeout: 240_000 }, () => {
         const terminal = boardFor(t, ['--t3', `mac=${mac.base}`, '--t3', `box=${box.base}`], { columns: 60, rows: 10 });
         await terminal.until('mac live  box live');
         await terminal.shows([
-            'Threads by state             3 threads, 1 waiting, 2 running',
+            'Threads by state              3 threads, 2 running, 1 failed',
             'mac live  box live',
-            'waiting 1',
-            '  Fix the login                                   mac     3h',
             'running 2',
             '  Same id, other host                             box     1h',
             '  Refactor the store                              mac     2h',
+            'failed 1',
+            '  Fix the login                                   mac     3h',
             '', '', SHORT_FOOT].join('\n'));
         terminal.type('g');
         await terminal.shows([
-            'Threads by host              3 threads, 1 waiting, 2 running',
+            'Threads by host               3 threads, 2 running, 1 failed',
             'mac live  box live',
             'mac: 2 threads',
             '  Refactor the store                       running        2h',
-            '  Fix the login                            waiting        3h',
+            '  Fix the login                            failed         3h',
             'box: 1 thread',
             '  Same id, other host                      running        1h',
             '', '', SHORT_FOOT.replace('by host', 'by state')].join('\n'));
@@ -172,9 +172,11 @@ describe('arbe board: screens', { timeout: 240_000 }, () => {
     test('rows are selected, and shown whole', async (t) => {
         const terminal = await boardOf(t, await workshop(t), { rows: 11 });
         terminal.type('\x1b[B\x1b[B');
-        await terminal.until('> Refactor');
-        assert.ok(terminal.cellOf('> Refactor').isInverse());
+        await terminal.until('> Fix the login');
+        assert.ok(terminal.cellOf('> Fix the login').isInverse());
         assert.match(terminal.screen, /2\/2$/);
+        terminal.type('\x1b[A');
+        await terminal.until('> Refactor');
         terminal.type('\r');
         await terminal.until('any key goes back');
         assert.match(terminal.screen, /\ntitle    Refactor the store\nhost     mac\nstate    running\nactive   .*Z \(2h ago\)\nthread   t-2\nmessage  I am looking at it\n/);
@@ -193,11 +195,11 @@ describe('arbe board: screens', { timeout: 240_000 }, () => {
     test('a window of any size', async (t) => {
         const terminal = await boardOf(t, await workshop(t));
         terminal.resize(30, 5);
-        await terminal.shows('Threads by state  2 threads,…\nmac live\nwaiting 1\n  Fix the login             3h\nq quit  / filter  g by host…');
+        await terminal.shows('Threads by state  2 threads,…\nmac live\nrunning 1\n  Refactor the store        2h\nq quit  / filter  g by host…');
         terminal.resize(1, 1);
         await terminal.shows('…');
         terminal.resize(20, 2);
-        await terminal.shows('  Fix the login\nq quit  / filter  g…');
+        await terminal.shows('  Refactor the store\nq quit  / filter  g…');
         terminal.resize(76, 9);
         await terminal.shows(FIRST.join('\n'));
     });
@@ -219,9 +221,10 @@ describe('arbe board: screens', { timeout: 240_000 }, () => {
     test('colours, unless somebody wants none', async (t) => {
         const peer = await workshop(t);
         const terminal = await boardOf(t, peer);
-        assert.equal(terminal.cellOf('waiting 1').getFgColor(), 3);
+        assert.equal(terminal.cellOf('running 1').getFgColor(), 2);
+        assert.equal(terminal.cellOf('failed 1').getFgColor(), 1);
         const plain = await boardOf(t, peer, { env: { NO_COLOR: '1' } });
-        assert.ok(plain.cellOf('waiting 1').isFgDefault() && plain.cellOf('waiting 1').isBold());
+        assert.ok(plain.cellOf('failed 1').isFgDefault() && plain.cellOf('failed 1').isBold());
         const utf8 = await boardOf(t, peer, { columns: 30, env: { LC_ALL: 'C.UTF-8' } });
         assert.match(utf8.screen, /…/);
     });
@@ -238,8 +241,8 @@ describe('arbe board: screens', { timeout: 240_000 }, () => {
         assert.match(terminal.screen, /> Thread 9998 /);
         terminal.type('\x1b');
         await terminal.until('9999/10000');
-        peer.push(threadUpdated('t-9998', thread('Last but one', 'waiting', 0)));
-        await terminal.until(/\nwaiting 1\n> Last but one /);
+        peer.push(threadUpdated('t-9998', thread('Last but one', 'failed', 0)));
+        await terminal.until(/\nfailed 1\n> Last but one /);
     });
 });
 
@@ -409,7 +412,7 @@ describe('arbe board: lines', { timeout: 240_000 }, () => {
         const running = shell.start('--t3', `mac=${peer.base}`);
         await running.until(/Fix[^]*Refactor|Refactor[^]*Fix/);
         await running.until(/mac: live\n/, 'stderr');
-        assert.deepEqual(lines(running.stdout).sort(), ['mac  running  Refactor the store — I am looking at it', 'mac  waiting  Fix the login — Which of the two?']);
+        assert.deepEqual(lines(running.stdout).sort(), ['mac  failed  Fix the login — Which of the two?', 'mac  running  Refactor the store — I am looking at it']);
         peer.push(threadUpdated('t-1', thread('Fix\x1bed\u202e', 'idle', 3)));
         await running.until(/mac {2}idle {2}Fix\?ed\n/);
         peer.push(threadRemoved('t-1'));
@@ -431,7 +434,7 @@ describe('arbe board: lines', { timeout: 240_000 }, () => {
         const rows = told.filter(({ type }) => type === 'row').map(({ row }) => row).sort((a, b) => (a.thread_id < b.thread_id ? -1 : 1));
         assert.deepEqual(Object.keys(rows[0]), ['thread_id', 'title', 'state', 'last_turn_at', 'last_message_snippet', 'host']);
         assert.deepEqual(rows.map(({ thread_id: id, title, state, last_message_snippet: snippet, host }) => [id, title, state, snippet, host]),
-            [['t-1', 'Fix the login', 'waiting', 'Which', 'mac'], ['t-2', 'Refactor the store', 'running', 'I am ', 'mac']]);
+            [['t-1', 'Fix the login', 'failed', 'Which', 'mac'], ['t-2', 'Refactor the store', 'running', 'I am ', 'mac']]);
         assert.deepEqual(told.at(-1), { type: 'host', host: 'mac', state: 'live', full: false, error: null });
         peer.push(threadRemoved('t-1'));
         await running.until(/"gone"/);
@@ -467,7 +470,7 @@ describe('arbe board: lines', { timeout: 240_000 }, () => {
         const [asked, started] = ['t-1', 't-2'].map((id) => peer.threads.get(id).thread.latestRunRequestedAt);
         const good = await shell.run(['--t3', `mac=${peer.base}`, '--once']);
         assert.deepEqual(good, { code: 0, signal: null, stderr: '',
-            stdout: `mac  running  ${started}  Refactor the store — I am looking at it\nmac  waiting  ${asked}  Fix the login — Which of the two?\n` +
+            stdout: `mac  running  ${started}  Refactor the store — I am looking at it\nmac  failed  ${asked}  Fix the login — Which of the two?\n` +
                 'mac  idle  -  Never ran\n' });
         const gone = await peerFor(t);
         await gone.stop();
@@ -546,7 +549,7 @@ describe('arbe board: lines', { timeout: 240_000 }, () => {
     test('TERM=dumb, or keys that come from elsewhere: lines', async (t) => {
         const peer = await workshop(t);
         const dumb = boardFor(t, ['--t3', `mac=${peer.base}`], { env: { TERM: 'dumb' } });
-        await dumb.until('mac  waiting  Fix the login');
+        await dumb.until('mac  failed  Fix the login');
         assert.ok(!dumb.isOwn);
         assert.ok(!dumb.raw.includes('\x1b'));
         dumb.type('\x03');

@@ -51,7 +51,7 @@ static void make_alone(struct board_view *view)
 static void make_with_rows(struct board_view *view)
 {
     make(view);
-    put(view, row_of("mac", "1", "Fix the login", "waiting", AT("11:57"), "Which of the two?"));
+    put(view, row_of("mac", "1", "Fix the login", "failed", AT("11:57"), "Which of the two?"));
     put(view, row_of("box", "2", "Refactor the store of records by next week", "running",
                      AT("11:59"), "I am looking at the store now, and at all that depends on it"));
     put(view, row_of("mac", "3", "Docs", "running", AT("10:00"), NULL));
@@ -103,14 +103,14 @@ static void by_state(void **state)
     make_with_rows(&view);
     assert_string_equal(
         screen(&view, 80, 11),
-        "Threads by state                                 4 threads, 1 waiting, 2 running\n"
+        "Threads by state                                  4 threads, 2 running, 1 failed\n"
         "mac live  box live\n"
-        "waiting 1\n"
-        "  Fix the login              mac     3m  Which of the two?\n"
         "running 2\n"
         "  Refactor the store of re\u2026  box     1m  I am looking at the store now, and "
         "at\u2026\n"
         "  Docs                       mac     2h\n"
+        "failed 1\n"
+        "  Fix the login              mac     3m  Which of the two?\n"
         "idle 1\n"
         "  (no title)                 box\n"
         "\n" FOOT_WIDE);
@@ -126,10 +126,10 @@ static void by_host(void **state)
     make_with_rows(&view);
     type(&view, "g");
     assert_string_equal(screen(&view, 60, 9),
-                        "Threads by host              4 threads, 1 waiting, 2 running\n"
+                        "Threads by host               4 threads, 2 running, 1 failed\n"
                         "mac live  box live\n"
                         "mac: 2 threads\n"
-                        "  Fix the login                            waiting        3m\n"
+                        "  Fix the login                            failed         3m\n"
                         "  Docs                                     running        2h\n"
                         "box: 2 threads\n"
                         "  Refactor the store of records by next\u2026   running        1m\n"
@@ -148,25 +148,26 @@ static void small_screens(void **state)
     make_with_rows(&view);
     assert_string_equal(screen(&view, 30, 5), "Threads by state  4 threads,\u2026\n"
                                               "mac live  box live\n"
-                                              "waiting 1\n"
-                                              "  Fix the login           mac\n"
+                                              "running 2\n"
+                                              "  Refactor the store of\u2026  box\n"
                                               "q quit  / filter  g by host\u2026\n");
-    assert_string_equal(screen(&view, 40, 3), "waiting 1\n"
-                                              "  Fix the login               mac     3m\n"
+    assert_string_equal(screen(&view, 40, 3), "running 2\n"
+                                              "  Refactor the store of rec\u2026  box     1m\n"
                                               "q quit  / filter  g by host  r retry  ?\u2026\n");
     assert_string_equal(screen(&view, 19, 3),
-                        "waiting 1\nFix the login  mac\nq quit  / filter\u2026\n");
-    assert_string_equal(screen(&view, 15, 3), "waiting 1\nFix the login\nq quit  / filt\u2026\n");
+                        "running 2\nRefactor the\u2026  box\nq quit  / filter\u2026\n");
+    assert_string_equal(screen(&view, 15, 3),
+                        "running 2\nRefactor the s\u2026\nq quit  / filt\u2026\n");
     type(&view, "g");
-    assert_string_equal(screen(&view, 30, 6), "Threads by host  4 threads, 1\u2026\n"
+    assert_string_equal(screen(&view, 30, 6), "Threads by host  4 threads, 2\u2026\n"
                                               "mac live  box live\n"
                                               "mac: 2 threads\n"
-                                              "  Fix the login         wait\n"
+                                              "  Fix the login         failed\n"
                                               "  Docs                  run\n"
                                               "q quit  / filter  g by state\u2026\n");
     type(&view, "g");
-    assert_string_equal(screen(&view, 10, 2), "Fix the l\u2026\nq quit  /\u2026\n");
-    assert_string_equal(screen(&view, 5, 1), "Fix\u2026\n");
+    assert_string_equal(screen(&view, 10, 2), "Refactor\u2026\nq quit  /\u2026\n");
+    assert_string_equal(screen(&view, 5, 1), "Refa\u2026\n");
     assert_string_equal(screen(&view, 1, 1), "\u2026\n");
     board_view_finish(&view);
 }
@@ -285,7 +286,7 @@ static void filter(void **state)
     type(&view, "/\027doc");
     assert_non_null(strstr(screen(&view, 60, 6), "\nrunning 1\n  Docs "));
     type(&view, "\033");
-    assert_non_null(strstr(screen(&view, 60, 6), "waiting 1\n"));
+    assert_non_null(strstr(screen(&view, 60, 6), "running 2\n"));
     type(&view, "/x\025\177");
     assert_int_equal(view.mode, BOARD_VIEW_LIST);
     board_view_finish(&view);
@@ -346,9 +347,9 @@ static void overlays(void **state)
     assert_int_equal(view.mode, BOARD_VIEW_LIST);
     type(&view, "\r");
     assert_int_equal(view.mode, BOARD_VIEW_LIST);
-    type(&view, "jj\r");
+    type(&view, "j\r");
     assert_string_equal(screen(&view, 50, 12),
-                        "Threads by state   4 threads, 1 waiting, 2 running\n"
+                        "Threads by state    4 threads, 2 running, 1 failed\n"
                         "mac live  box live\n"
                         "title    Refactor the store of records by next\n"
                         "         week\n"
