@@ -37,23 +37,21 @@ void rpc_attempt_init(struct rpc_attempt *a, const struct rpc_url *url, bool tok
 
 void rpc_attempt_finish(struct rpc_attempt *a)
 {
-    rpc_lookup_forget(a->lookup);
-    if (a->addresses != NULL) {
-        freeaddrinfo(a->addresses);
+    rpc_lookup_forget(&a->lookup);
+    if (a->literal != NULL) {
+        freeaddrinfo(a->literal);
     }
-    a->lookup = NULL;
-    a->addresses = NULL;
+    a->literal = NULL;
     a->next = NULL;
 }
 
 /* ------------------------------------------------------------------------------------ addresses */
 
-static int take_addresses(struct rpc_attempt *a, int code, struct addrinfo *addresses,
+static int take_addresses(struct rpc_attempt *a, int code, const struct addrinfo *addresses,
                           struct rpc_failure *failure)
 {
-    assert(a->addresses == NULL);
+    assert(a->next == NULL);
     if (code == 0 && addresses != NULL) {
-        a->addresses = addresses;
         a->next = addresses;
         return T3_RPC_OK;
     }
@@ -69,9 +67,9 @@ int rpc_attempt_begin(struct rpc_attempt *a, void (*wake)(void *context), void *
 {
     static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
 
-    assert(a->lookup == NULL);
+    assert(a->lookup.query == NULL);
     if (!a->url->literal) {
-        int started = rpc_lookup_start(a->url->host, wake, context, &a->lookup);
+        int started = rpc_lookup_start(&a->lookup, a->url->host, wake, context);
 
         return started == 0           ? T3_RPC_OK
                : started == ERR_AGAIN ? fail(ret_failure, T3_RPC_ERROR_NETWORK,
@@ -80,22 +78,19 @@ int rpc_attempt_begin(struct rpc_attempt *a, void (*wake)(void *context), void *
                    ? fail(ret_failure, T3_RPC_ERROR_MEMORY, "no thread can be started")
                    : fail_memory(ret_failure);
     }
-    struct addrinfo *addresses = NULL;
-    int code = getaddrinfo(a->url->host, NULL, &hints, &addresses);
+    int code = getaddrinfo(a->url->host, NULL, &hints, &a->literal);
 
-    return take_addresses(a, code, addresses, ret_failure);
+    return take_addresses(a, code, a->literal, ret_failure);
 }
 
 int rpc_attempt_look(struct rpc_attempt *a, struct rpc_failure *ret_failure)
 {
     int code = 0;
-    struct addrinfo *addresses = NULL;
+    const struct addrinfo *addresses = NULL;
 
-    if (a->lookup == NULL || !rpc_lookup_take(a->lookup, &code, &addresses)) {
+    if (a->lookup.query == NULL || !rpc_lookup_ended(&a->lookup, &code, &addresses)) {
         return T3_RPC_OK;
     }
-    rpc_lookup_forget(a->lookup);
-    a->lookup = NULL;
     return take_addresses(a, code, addresses, ret_failure);
 }
 

@@ -16,8 +16,8 @@ enum rpc_try {
 struct rpc_attempt {
     const struct rpc_url *url;   /* borrowed */
     bool token;                  /* one is sent */
-    struct rpc_lookup *lookup;   /* under way; NULL: none */
-    struct addrinfo *addresses;  /* owned */
+    struct rpc_lookup lookup;    /* of a name; zeroed: none was begun */
+    struct addrinfo *literal;    /* of an address, owned; NULL: none */
     const struct addrinfo *next; /* the one to be tried next; NULL: none is known or left */
     enum rpc_try latest;         /* what became of the latest address */
     uint64_t try_ms;             /* for that: its part of the time */

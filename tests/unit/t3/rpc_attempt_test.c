@@ -27,7 +27,7 @@ static struct rpc_attempt begun(bool token)
 static void repeat(struct rpc_attempt *attempt, struct addrinfo *copies, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        copies[i] = *attempt->addresses;
+        copies[i] = *attempt->literal;
         copies[i].ai_next = i + 1 < count ? &copies[i + 1] : NULL;
     }
     attempt->next = copies;
