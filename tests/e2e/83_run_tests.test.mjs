@@ -12,6 +12,26 @@ const PASSES = `${NODE_TEST}test('a', () => {});\n`;
 const CANNOT = `${NODE_TEST}test('a', { skip: 'there is no moon' }, () => { throw new Error(); });\n`;
 const FAILS = `${NODE_TEST}test('a', () => { throw new Error('not today'); });\n`;
 
+const ODD_TEST = `#include "unit/base/unit.h"
+#include <pthread.h>
+static void *fails(void *context)
+{
+    assert_int_equal(7, 8);
+    return context;
+}
+static void test(void **state)
+{
+    pthread_t thread;
+    (void)pthread_create(&thread, NULL, fails, state);
+    (void)pthread_join(thread, NULL);
+}
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test)};
+    return UNIT_RUN(tests);
+}
+`;
+
 // Runs it over a tree with those e2e tests and unit tests, each of which is the TAP that it prints.
 function runOver(t, e2e, units = {}) {
     const top = tempDir();
@@ -66,6 +86,20 @@ describe('run-tests', { timeout: 120_000 }, () => {
             return file[tier] && !existsSync(join(TOOL, '../../tests', tier, file[tier](rest)));
         });
         assert.deepEqual(missing, []);
+    });
+
+    test('an assertion that fails on a thread of its own says where, and what it found', (t) => {
+        const top = tempDir();
+        t.after(() => rmSync(top, { recursive: true, force: true }));
+        const [source, program] = [join(top, 'odd_test.c'), join(top, 'odd_test')];
+        writeFileSync(source, ODD_TEST);
+        const tests = join(TOOL, '../../tests');
+        const built = spawnSync('cc', ['-D_GNU_SOURCE', '-pthread', `-I${tests}`, '-o', program, source, join(tests, 'unit/libthreads.c'), '-lcmocka'],
+                                { encoding: 'utf8' });
+        assert.equal(built.status, 0, built.stderr);
+        const { signal, stderr } = spawnSync(program, { encoding: 'utf8' });
+        assert.equal(signal, 'SIGABRT');
+        assert.match(stderr, /on a thread that is not the test's:\n0x7 != 0x8\n.*odd_test\.c:5: error/);
     });
 
     test('what failed is counted, and is the last word', (t) => {
