@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { after, describe } from 'node:test';
 import { Stream, TEXT, uniqueName } from './lib/http.mjs';
 import { testUnless } from './lib/impossible.mjs';
+import { lastingPort } from './lib/port.mjs';
 import { startServer, tempDir } from './lib/server.mjs';
 import { Sse } from './lib/sse.mjs';
 import { eventually } from './lib/wait.mjs';
@@ -16,17 +17,9 @@ const found = spawnSync('nginx', ['-v'], { encoding: 'utf8', env: { ...process.e
 const impossible = found.status === 0 ? '' : 'there is no nginx';
 const test = testUnless(impossible);
 
-async function freePort() {
-    const holder = net.createServer().listen(0, '127.0.0.1');
-    await new Promise((done) => holder.once('listening', done));
-    const { port } = holder.address();
-    await new Promise((done) => holder.close(done));
-    return port;
-}
-
 async function startProxy(server) {
     const dir = tempDir();
-    const port = await freePort();
+    const port = await lastingPort();
     writeFileSync(join(dir, 'nginx.conf'), `
 daemon off; master_process off; pid ${dir}/pid; error_log ${dir}/error.log;
 events { worker_connections 200; }

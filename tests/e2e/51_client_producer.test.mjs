@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { JSON_TYPE, Stream, TEXT, producer, uniqueName } from './lib/http.mjs';
+import { lastingPort } from './lib/port.mjs';
 import { Producer, stopProducers } from './lib/producer.mjs';
 import { Relay } from './lib/reader.mjs';
 import { Server, serverFor } from './lib/server.mjs';
@@ -17,16 +18,6 @@ const random = randomFrom(seed);
 // Time for all that piled up while the server was killed: each batch may take a sync of a slow disk.
 const BACKLOG_MS = 4 * DEADLINE_MS;
 after(stopProducers); // those of a test that failed
-
-function freePort() {
-    return new Promise((done) => {
-        const probe = net.createServer();
-        probe.listen(0, '127.0.0.1', () => {
-            const { port } = probe.address();
-            probe.close(() => done(port));
-        });
-    });
-}
 
 // The numbers of one producer's messages must be 0, 1, 2 and on.
 function assertRun(messages, id, count) {
@@ -59,7 +50,7 @@ async function open(server, options = {}, { id = 'p', base = server.base, type =
 
 describe('a producer survives', { timeout: 400_000 }, () => {
     test('kills of the server, which refuses connections meanwhile', async (t) => {
-        const server = new Server(['--listen', `127.0.0.1:${await freePort()}`, '--checkpoint-interval', '1s']);
+        const server = new Server(['--listen', `127.0.0.1:${await lastingPort()}`, '--checkpoint-interval', '1s']);
         await server.start();
         t.after(() => server.dispose());
         const { stream, line } = await open(server, { batch: 20, linger: 1 });
@@ -308,7 +299,7 @@ describe('a producer', { timeout: 120_000 }, () => {
     });
 
     test('aborts at once by a signal, though the server is gone, and goes on after a stall otherwise', async (t) => {
-        const server = new Server(['--listen', `127.0.0.1:${await freePort()}`]);
+        const server = new Server(['--listen', `127.0.0.1:${await lastingPort()}`]);
         await server.start();
         t.after(() => server.dispose());
         const { stream, line } = await open(server);

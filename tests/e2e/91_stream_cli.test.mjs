@@ -9,6 +9,7 @@ import net from 'node:net';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { JSON_TYPE, uniqueName } from './lib/http.mjs';
+import { lastingPort } from './lib/port.mjs';
 import { serverFor, startServer, tempDir } from './lib/server.mjs';
 import { Shell } from './lib/shell.mjs';
 
@@ -321,10 +322,7 @@ describe('wrong usage and exit codes', { timeout: 300_000 }, () => {
     });
 
     test('7: nobody answers; the sentence names the address', async () => {
-        const listener = net.createServer().listen(0, '127.0.0.1');
-        await new Promise((done) => listener.on('listening', done));
-        const { port } = listener.address();
-        await new Promise((done) => listener.close(done));
+        const port = await lastingPort();
         await refused(['head', 'a', '--url', `http://127.0.0.1:${port}`], 7, new RegExp(`127.0.0.1:${port}.*[Cc]onnection refused`));
         const { stderr } = await shell.run(['head', 'a', '--json', '--retries', '0', '--url', `http://127.0.0.1:${port}`]);
         assert.deepEqual(Object.keys(JSON.parse(stderr)), ['error', 'stream', 'status', 'outcome_unknown', 'message']);

@@ -7,6 +7,7 @@ import http from 'node:http';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { uniqueName } from './lib/http.mjs';
+import { lastingPort } from './lib/port.mjs';
 import { serverFor, startServer, tempDir } from './lib/server.mjs';
 import { Shell } from './lib/shell.mjs';
 import { rounds, sleep } from './lib/wait.mjs';
@@ -87,11 +88,10 @@ describe('tail and follow', { timeout: 300_000 }, () => {
     });
 
     test('each line once and in order, from a shell pipe to another, while the server is killed', async (t) => {
-        const mortal = await serverFor(t);
+        const mortal = await serverFor(t, ['--listen', `127.0.0.1:${await lastingPort()}`]);
         const own = new Shell({ ARBE_URL: mortal.base });
         const count = rounds(4000);
         await own.good(['create', 'through', '--type', 'json']);
-        const port = mortal.port;
         const follow = own.start('follow', 'through', '--count', String(count));
         const feed = own.start('append', 'through', '--lines', '--retries', '1000');
         let at = 0;
@@ -100,8 +100,7 @@ describe('tail and follow', { timeout: 300_000 }, () => {
                 feed.type(`${at}\n`);
             }
             await follow.until((text) => text.split('\n').length > at - count / 10);
-            await mortal.crash();
-            await mortal.start(['--listen', `127.0.0.1:${port}`]);
+            await mortal.crashAndRestart();
         }
         feed.child.stdin.end();
         assert.deepEqual(await feed.end(), { code: 0, signal: null, stdout: '', stderr: '' });

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { uniqueName } from './lib/http.mjs';
+import { lastingPort } from './lib/port.mjs';
 import { serverFor, startServer } from './lib/server.mjs';
 import { Shell } from './lib/shell.mjs';
 import { rounds, sleep } from './lib/wait.mjs';
@@ -161,7 +162,8 @@ describe('copy', { timeout: 300_000 }, () => {
     });
 
     test('--follow goes on through kills of both servers until the source is closed', async (t) => {
-        const [from, to] = [await serverFor(t), await serverFor(t)];
+        const lasting = async () => serverFor(t, ['--listen', `127.0.0.1:${await lastingPort()}`]);
+        const [from, to] = [await lasting(), await lasting()];
         const [here, far] = [new Shell({ ARBE_URL: from.base }), new Shell({ ARBE_URL: to.base })];
         await here.good(['create', 'a', '--type', 'json']);
         const copy = here.start('copy', 'a', 'b', '--follow', '--to-url', to.base, '--json');
@@ -171,9 +173,7 @@ describe('copy', { timeout: 300_000 }, () => {
             await here.good(['append', 'a', JSON.stringify(numbers(100, at))]);
             at += 100;
             await follow.until((text) => text.split('\n').length > at - 50);
-            const { port } = victim;
-            await victim.crash();
-            await victim.start(['--listen', `127.0.0.1:${port}`]);
+            await victim.crashAndRestart();
         }
         await here.good(['append', 'a', JSON.stringify(numbers(100, at)), '--close']);
         assert.equal((await copy.end()).code, 0, copy.stderr);

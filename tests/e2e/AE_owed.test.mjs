@@ -2,21 +2,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assertAgreed } from './lib/agreed.mjs';
+import { lastingPort } from './lib/port.mjs';
 import { serveFor } from './lib/serve.mjs';
 import { Server } from './lib/server.mjs';
 import { eventually } from './lib/wait.mjs';
 
 test('what threads are owed when the server is killed they are given at the next start, in order', async (t) => {
-    const streams = new Server([], { keepDir: true, ownDir: true });
+    const streams = new Server(['--listen', `127.0.0.1:${await lastingPort()}`]);
     t.after(() => streams.dispose());
     await streams.start();
-    const server = await serveFor(t, ['--streams-url', `http://127.0.0.1:${streams.port}/v1/stream`]);
+    const server = await serveFor(t, ['--streams-url', `${streams.base}/v1/stream`]);
     const { owner } = server;
     const house = await owner.createHouse('Busy');
     const bot = await owner.createAgent('Bot');
     const thread = await owner.createThread(house.id, { name: 'First' });
     const gone = await owner.createThread(house.id, { name: 'First' });
-    const { port } = streams;
     await streams.crash();
     // The streams are away: records change all the same, and are answered.
     await owner.ask(200, 'PATCH', `/api/threads/${thread.id}`, { name: 'Second' });
@@ -30,8 +30,7 @@ test('what threads are owed when the server is killed they are given at the next
     });
     assert.equal(refused.status, 503, refused.text);
     await server.crash();
-    streams.launch(['--listen', `127.0.0.1:${port}`]);
-    await streams.listening;
+    await streams.start();
     await server.start();
     await eventually(
         'the threads are told',
@@ -48,17 +47,15 @@ test('what threads are owed when the server is killed they are given at the next
 });
 
 test('a thread whose stream is owed is not told as one that is not there', async (t) => {
-    const streams = new Server([], { keepDir: true, ownDir: true });
+    const streams = new Server(['--listen', `127.0.0.1:${await lastingPort()}`]);
     t.after(() => streams.dispose());
     await streams.start();
-    const { port } = streams;
-    const { owner, house } = await serveFor(t, ['--streams-url', `http://127.0.0.1:${port}/v1/stream`]);
+    const { owner, house } = await serveFor(t, ['--streams-url', `${streams.base}/v1/stream`]);
     await streams.crash();
     const { id } = await owner.createThread(house.id);
     const read = () => owner.call('GET', `/api/threads/${id}/entries`);
     assert.equal((await read()).status, 503);
-    streams.launch(['--listen', `127.0.0.1:${port}`]);
-    await streams.listening;
+    await streams.start();
     const page = await eventually('the page', async () => {
         const reply = await read();
         assert.ok([200, 503].includes(reply.status), reply.text);

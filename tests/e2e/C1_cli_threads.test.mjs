@@ -6,6 +6,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import http from 'node:http';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
+import { lastingPort } from './lib/port.mjs';
 import { serveFor, startServe } from './lib/serve.mjs';
 import { tempDir } from './lib/server.mjs';
 import { Shell } from './lib/shell.mjs';
@@ -645,11 +646,10 @@ describe('terminals and signals', { timeout: 300_000 }, () => {
 
 describe('two people', { timeout: 300_000 }, () => {
     test('follow one thread while the server is killed and started again: each entry once, in order', async (t) => {
-        const mortal = await serveFor(t);
+        const mortal = await serveFor(t, ['--listen', `127.0.0.1:${await lastingPort()}`]);
         const bob = await mortal.owner.invite(mortal.house.id, 'Bob');
         const shells = [await signedIn(mortal.owner.key, mortal.base), await signedIn(bob.key, mortal.base)];
         const thread = mortal.house.primaryThreadId;
-        const port = mortal.port;
         const readers = shells.map((shell) => shell.start('thread', 'entries', 'read', 'Home', '--follow'));
         const watcher = shells[0].terminal(['thread', 'entries', 'read', 'Home', '--follow']);
         let said = 0;
@@ -662,7 +662,7 @@ describe('two people', { timeout: 300_000 }, () => {
             }
             await mortal.crash();
             const late = shells[round % 2].start('thread', 'entries', 'create', thread, `word ${said++}`, '--id', `late-${round}`, '--retries', '100');
-            await mortal.start(['--listen', `127.0.0.1:${port}`]);
+            await mortal.start();
             assert.equal((await late.end()).code, 0, late.stderr);
         }
         for (const reader of [...readers, watcher]) {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { createPublicKey, verify } from 'node:crypto';
 import http from 'node:http';
 import { JSON_TYPE, Stream, request } from './http.mjs';
+import { lastingPort } from './port.mjs';
 import { withDeadline } from './wait.mjs';
 
 export const CONTROL = '/v1/stream/__ds';
@@ -152,7 +153,7 @@ class Delivery {
 export class Receiver {
     static async open(t, rule) {
         const receiver = new Receiver(rule);
-        await receiver.listen(0);
+        await receiver.listen(await lastingPort());
         t.after(() => receiver.close());
         return receiver;
     }

@@ -13,6 +13,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { serveT3 } from '../../conformance/t3_server.mjs';
+import { lastingPort } from './port.mjs';
 import { tempDir } from './server.mjs';
 import { projectionOf, shellSnapshot, threadSnapshot } from './t3_items.mjs';
 import { READ, SCOPES, Sessions } from './t3_sessions.mjs';
@@ -103,7 +104,7 @@ class Peer {
     }
 
     async start() {
-        this.server = await serveT3(this.hooks(), { port: this.port, ...this.options });
+        this.server = await serveT3(this.hooks(), { port: this.port || await lastingPort(), ...this.options });
         this.port = this.server.port;
         return this;
     }

@@ -1,0 +1,26 @@
+// Ports for servers that go and come back to where they were.
+import { randomInt } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import net from 'node:net';
+
+// Where those begin that the system gives by itself, to whoever asks for any: they would be gone meanwhile, once in a while.
+const GIVEN_FROM = Number(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').split(/\s+/)[0]);
+const FROM = 10_000;
+
+function isFree(port) {
+    return new Promise((done) => {
+        const probe = net.createServer();
+        probe.on('error', () => done(false));
+        probe.listen(port, '127.0.0.1', () => probe.close(() => done(true)));
+    });
+}
+
+// A port of 127.0.0.1 that nobody has, and that nobody is given by chance.
+export async function lastingPort() {
+    for (;;) {
+        const port = randomInt(FROM, Math.max(GIVEN_FROM, 2 * FROM));
+        if (await isFree(port)) {
+            return port;
+        }
+    }
+}
