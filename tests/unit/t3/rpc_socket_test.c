@@ -647,7 +647,7 @@ static void test_pings(void **state)
     struct t3_rpc_options options = quiet();
 
     (void)state;
-    options.ping_interval_ms = 5;
+    options.ping_interval_ms = 20;
     options.pings_missed_max = 1000;
     rig_open(&rig, &options);
     for (int i = 0; i < 5; i++) {

@@ -83,7 +83,7 @@ static void test_full(void **state)
 
     (void)state;
     options.message_bytes_max = 128;
-    options.ping_interval_ms = 2;
+    options.ping_interval_ms = 20;
     options.pings_missed_max = 1000;
     rig_connect(&rig, &options);
     for (int i = 0; i < 4; i++) {
