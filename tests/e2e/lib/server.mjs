@@ -86,10 +86,15 @@ export class Server {
         return this.child !== null;
     }
 
-    // Launches the process; resolves when it listens, rejects when it ends.
+    // Launches the process; resolves when it listens, rejects when it ends, or does not listen: then there is none left.
     async start(flags = this.flags) {
         this.launch(flags);
-        await withDeadline(this.listening, 'line with the address');
+        try {
+            await withDeadline(this.listening, 'line with the address');
+        } catch (error) {
+            await this.kill();
+            throw error;
+        }
         return this;
     }
 
@@ -122,7 +127,7 @@ export class Server {
                 this.log = (this.log + chunk).slice(-LOG_CHARS_MAX);
                 if (text !== null) {
                     text += chunk;
-                    const found = /listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(text);
+                    const found = /listening on http:\/\/127\.0\.0\.1:(\d+)[/\n]/.exec(text);
                     if (found) {
                         text = null;
                         this.port = Number(found[1]);
