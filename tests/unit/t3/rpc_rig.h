@@ -17,12 +17,25 @@ struct rig {
     struct t3_rpc_event event;
 };
 
+/* No pings, so that nothing but the test's own words is said. */
+static inline struct t3_rpc_options quiet(void)
+{
+    struct t3_rpc_options options;
+
+    t3_rpc_options_init(&options);
+    options.ping_interval_ms = 0;
+    return options;
+}
+
+/* `options`: NULL for quiet ones; so with the others. */
 static inline void rig_connect(struct rig *rig, const struct t3_rpc_options *options)
 {
+    const struct t3_rpc_options usual = quiet();
     char url[64];
     struct t3_rpc_error error = {0};
 
     ws_peer_init(&rig->peer, NULL);
+    options = options != NULL ? options : &usual;
     if (t3_rpc_connect(ws_peer_url(&rig->peer, url), options, &rig->rpc, &error) != T3_RPC_OK) {
         fail_msg("%s", error.message);
     }
@@ -71,16 +84,6 @@ static inline void rig_finish(struct rig *rig)
     "\",\"exit\":{\"_tag\":\"Failure\",\"cause\":[{\"_tag\":\"Interrupt\"}]}}"
 #define ACK(id)       "{\"_tag\":\"Ack\",\"requestId\":\"" id "\"}"
 #define INTERRUPT(id) "{\"_tag\":\"Interrupt\",\"requestId\":\"" id "\"}"
-
-/* No pings, so that nothing but the test's own words is said. */
-static inline struct t3_rpc_options quiet(void)
-{
-    struct t3_rpc_options options;
-
-    t3_rpc_options_init(&options);
-    options.ping_interval_ms = 0;
-    return options;
-}
 
 /* Subscribed to a stream, which the server knows. */
 static inline void rig_subscribe(struct rig *rig, const struct t3_rpc_options *options)

@@ -80,6 +80,14 @@ static void assert_nothing(struct rpc_session *s)
     assert_int_equal(s->event_bytes, 0);
 }
 
+/* A chunk that comes, is given, and is acknowledged. */
+static void pass_chunk(struct rpc_session *s, uint64_t id)
+{
+    assert_int_equal(hear_chunk(s, id), T3_RPC_OK);
+    assert_next(s, T3_RPC_EVENT_CHUNK, id);
+    assert_int_equal(rpc_session_ack(s, id, NULL), T3_RPC_OK);
+}
+
 /* What is to be sent, all of it. */
 static void assert_sends(struct rpc_session *s, const char *text)
 {
@@ -93,51 +101,56 @@ static void assert_sends(struct rpc_session *s, const char *text)
     assert_string_equal(memory, text);
 }
 
+static int begin(void **state)
+{
+    static struct rpc_session s;
+
+    rpc_session_init(&s, MAX);
+    *state = &s;
+    return 0;
+}
+
+static int end(void **state)
+{
+    rpc_session_finish(*state);
+    return 0;
+}
+
 /* A stream that ends by itself: chunk, acknowledgement, chunk, end. */
 static void test_stream(void **state)
 {
-    struct rpc_session s;
+    struct rpc_session *s = *state;
+    uint64_t id = ask(s, true, true);
 
-    (void)state;
-    rpc_session_init(&s, MAX);
-    uint64_t id = ask(&s, true, true);
-
-    assert_int_equal(hear_chunk(&s, id), T3_RPC_OK);
-    assert_next(&s, T3_RPC_EVENT_CHUNK, id);
+    assert_int_equal(hear_chunk(s, id), T3_RPC_OK);
+    assert_next(s, T3_RPC_EVENT_CHUNK, id);
     assert_string_equal(event.json, "[1]");
-    assert_int_equal(rpc_session_ack(&s, id, NULL), T3_RPC_OK);
-    assert_sends(&s, "{\"_tag\":\"Ack\",\"requestId\":\"1\"}");
-    assert_sends(&s, "");
-    assert_int_equal(hear_chunk(&s, id), T3_RPC_OK);
-    assert_next(&s, T3_RPC_EVENT_CHUNK, id);
-    assert_int_equal(rpc_session_ack(&s, id, NULL), T3_RPC_OK);
-    assert_int_equal(hear_exit(&s, id), T3_RPC_OK);
-    assert_next(&s, T3_RPC_EVENT_DONE, id);
+    assert_int_equal(rpc_session_ack(s, id, NULL), T3_RPC_OK);
+    assert_sends(s, "{\"_tag\":\"Ack\",\"requestId\":\"1\"}");
+    assert_sends(s, "");
+    pass_chunk(s, id);
+    assert_int_equal(hear_exit(s, id), T3_RPC_OK);
+    assert_next(s, T3_RPC_EVENT_DONE, id);
     assert_string_equal(event.json, "null");
     assert_int_equal(event.len, 4);
-    assert_nothing(&s);
-    assert_sends(&s, "");
-    assert_int_equal(s.requests.count, 0);
-    rpc_session_finish(&s);
+    assert_nothing(s);
+    assert_sends(s, "");
+    assert_int_equal(s->requests.count, 0);
 }
 
 /* An end behind a chunk that the program still has: its acknowledgement is good, and not sent. */
 static void test_end_behind_chunk(void **state)
 {
-    struct rpc_session s;
+    struct rpc_session *s = *state;
+    uint64_t id = ask(s, true, true);
 
-    (void)state;
-    rpc_session_init(&s, MAX);
-    uint64_t id = ask(&s, true, true);
-
-    assert_int_equal(hear_chunk(&s, id), T3_RPC_OK);
-    assert_int_equal(hear_exit(&s, id), T3_RPC_OK);
-    assert_next(&s, T3_RPC_EVENT_CHUNK, id);
-    assert_int_equal(rpc_session_ack(&s, id, NULL), T3_RPC_OK);
-    assert_sends(&s, "");
-    assert_next(&s, T3_RPC_EVENT_DONE, id);
-    assert_int_equal(rpc_session_ack(&s, id, NULL), T3_RPC_ERROR_ARGUMENT);
-    rpc_session_finish(&s);
+    assert_int_equal(hear_chunk(s, id), T3_RPC_OK);
+    assert_int_equal(hear_exit(s, id), T3_RPC_OK);
+    assert_next(s, T3_RPC_EVENT_CHUNK, id);
+    assert_int_equal(rpc_session_ack(s, id, NULL), T3_RPC_OK);
+    assert_sends(s, "");
+    assert_next(s, T3_RPC_EVENT_DONE, id);
+    assert_int_equal(rpc_session_ack(s, id, NULL), T3_RPC_ERROR_ARGUMENT);
 }
 
 /* What no server may say ends the connection, once. */
@@ -181,90 +194,71 @@ static void test_broken_protocol(void **state)
 /* A chunk between the acknowledgement and its sending is too early, too. */
 static void test_chunk_before_ack_is_sent(void **state)
 {
-    struct rpc_session s;
+    struct rpc_session *s = *state;
+    uint64_t id = ask(s, true, true);
 
-    (void)state;
-    rpc_session_init(&s, MAX);
-    uint64_t id = ask(&s, true, true);
-
-    assert_int_equal(hear_chunk(&s, id), T3_RPC_OK);
-    assert_next(&s, T3_RPC_EVENT_CHUNK, id);
-    assert_int_equal(rpc_session_ack(&s, id, NULL), T3_RPC_OK);
-    assert_int_equal(hear_chunk(&s, id), T3_RPC_ERROR_PROTOCOL);
-    rpc_session_finish(&s);
+    pass_chunk(s, id);
+    assert_int_equal(hear_chunk(s, id), T3_RPC_ERROR_PROTOCOL);
 }
 
 /* What is not sent yet is dropped; what is sent is interrupted once; what has come is not given. */
 static void test_interrupt(void **state)
 {
-    struct rpc_session s;
+    struct rpc_session *s = *state;
 
-    (void)state;
-    rpc_session_init(&s, MAX);
-    rpc_session_interrupt(&s, ask(&s, true, false));
-    assert_sends(&s, "");
-    assert_int_equal(s.requests.count, 0);
-    uint64_t id = ask(&s, true, true);
+    rpc_session_interrupt(s, ask(s, true, false));
+    assert_sends(s, "");
+    assert_int_equal(s->requests.count, 0);
+    uint64_t id = ask(s, true, true);
 
-    assert_int_equal(hear_chunk(&s, id), T3_RPC_OK);
-    rpc_session_interrupt(&s, id);
-    rpc_session_interrupt(&s, id);
-    assert_nothing(&s);
-    assert_sends(&s, "{\"_tag\":\"Interrupt\",\"requestId\":\"2\"}");
-    assert_int_equal(hear_chunk(&s, id), T3_RPC_OK);
-    assert_int_equal(hear_exit(&s, id), T3_RPC_OK);
-    assert_int_equal(hear_exit(&s, id), T3_RPC_OK);
-    assert_int_equal(hear_chunk(&s, id), T3_RPC_OK);
-    assert_nothing(&s);
-    assert_int_equal(s.requests.count, 0);
-    rpc_session_interrupt(&s, id);
-    rpc_session_finish(&s);
+    assert_int_equal(hear_chunk(s, id), T3_RPC_OK);
+    rpc_session_interrupt(s, id);
+    rpc_session_interrupt(s, id);
+    assert_nothing(s);
+    assert_sends(s, "{\"_tag\":\"Interrupt\",\"requestId\":\"2\"}");
+    assert_int_equal(hear_chunk(s, id), T3_RPC_OK);
+    assert_int_equal(hear_exit(s, id), T3_RPC_OK);
+    assert_int_equal(hear_exit(s, id), T3_RPC_OK);
+    assert_int_equal(hear_chunk(s, id), T3_RPC_OK);
+    assert_nothing(s);
+    assert_int_equal(s->requests.count, 0);
+    rpc_session_interrupt(s, id);
 }
 
 /* An end that has come is not given either, and one with a given chunk is not acknowledged. */
 static void test_interrupt_of_ended(void **state)
 {
-    struct rpc_session s;
+    struct rpc_session *s = *state;
+    uint64_t id = ask(s, true, true);
 
-    (void)state;
-    rpc_session_init(&s, MAX);
-    uint64_t id = ask(&s, true, true);
-
-    assert_int_equal(hear_chunk(&s, id), T3_RPC_OK);
-    assert_int_equal(hear_exit(&s, id), T3_RPC_OK);
-    rpc_session_interrupt(&s, id);
-    assert_nothing(&s);
-    assert_sends(&s, "");
-    id = ask(&s, true, true);
-    assert_int_equal(hear_chunk(&s, id), T3_RPC_OK);
-    assert_next(&s, T3_RPC_EVENT_CHUNK, id);
-    assert_int_equal(rpc_session_ack(&s, id, NULL), T3_RPC_OK);
-    rpc_session_interrupt(&s, id);
-    assert_sends(&s, "{\"_tag\":\"Interrupt\",\"requestId\":\"2\"}");
-    rpc_session_finish(&s);
+    assert_int_equal(hear_chunk(s, id), T3_RPC_OK);
+    assert_int_equal(hear_exit(s, id), T3_RPC_OK);
+    rpc_session_interrupt(s, id);
+    assert_nothing(s);
+    assert_sends(s, "");
+    id = ask(s, true, true);
+    pass_chunk(s, id);
+    rpc_session_interrupt(s, id);
+    assert_sends(s, "{\"_tag\":\"Interrupt\",\"requestId\":\"2\"}");
 }
 
 /* After the end of the connection, too. */
 static void test_interrupt_after_end(void **state)
 {
-    struct rpc_session s;
+    struct rpc_session *s = *state;
+    uint64_t first = ask(s, true, true);
+    uint64_t second = ask(s, true, true);
 
-    (void)state;
-    rpc_session_init(&s, MAX);
-    uint64_t first = ask(&s, true, true);
-    uint64_t second = ask(&s, true, true);
-
-    assert_int_equal(hear_chunk(&s, first), T3_RPC_OK);
-    assert_int_equal(hear_chunk(&s, second), T3_RPC_OK);
-    rpc_session_end(&s, &(struct t3_rpc_error){.code = T3_RPC_ERROR_CLOSED}, SLICE(""), NULL);
-    rpc_session_interrupt(&s, first);
-    assert_next(&s, T3_RPC_EVENT_CHUNK, second);
-    assert_int_equal(rpc_session_ack(&s, second, NULL), T3_RPC_ERROR_CLOSED);
-    assert_int_equal(rpc_session_request(&s, true, SLICE("m"), SLICE("{}"), &first, NULL),
+    assert_int_equal(hear_chunk(s, first), T3_RPC_OK);
+    assert_int_equal(hear_chunk(s, second), T3_RPC_OK);
+    rpc_session_end(s, &(struct t3_rpc_error){.code = T3_RPC_ERROR_CLOSED}, SLICE(""), NULL);
+    rpc_session_interrupt(s, first);
+    assert_next(s, T3_RPC_EVENT_CHUNK, second);
+    assert_int_equal(rpc_session_ack(s, second, NULL), T3_RPC_ERROR_CLOSED);
+    assert_int_equal(rpc_session_request(s, true, SLICE("m"), SLICE("{}"), &first, NULL),
                      T3_RPC_ERROR_CLOSED);
-    assert_next(&s, T3_RPC_EVENT_CLOSED, 0);
-    assert_nothing(&s);
-    rpc_session_finish(&s);
+    assert_next(s, T3_RPC_EVENT_CLOSED, 0);
+    assert_nothing(s);
 }
 
 /* A call that is answered by a stream fails alone: the server is told to stop, and may take its
@@ -307,107 +301,88 @@ static void test_call_of_stream(void **state)
 /* So many under way, and as many that the server has not let go of. */
 static void test_limits(void **state)
 {
-    struct rpc_session s;
+    struct rpc_session *s = *state;
     uint64_t id;
 
-    (void)state;
-    rpc_session_init(&s, MAX);
     for (int i = 0; i < MAX; i++) {
-        (void)ask(&s, true, true);
+        (void)ask(s, true, true);
     }
-    assert_int_equal(rpc_session_request(&s, true, SLICE("m"), SLICE("{}"), &id, &error),
+    assert_int_equal(rpc_session_request(s, true, SLICE("m"), SLICE("{}"), &id, &error),
                      T3_RPC_ERROR_LIMIT);
     assert_non_null(strstr(error.message, "4 requests are under way"));
     for (uint64_t i = 1; i <= MAX; i++) {
-        rpc_session_interrupt(&s, i);
+        rpc_session_interrupt(s, i);
     }
-    assert_int_equal(rpc_session_request(&s, true, SLICE("m"), SLICE("{}"), &id, &error),
+    assert_int_equal(rpc_session_request(s, true, SLICE("m"), SLICE("{}"), &id, &error),
                      T3_RPC_ERROR_LIMIT);
     assert_non_null(strstr(error.message, "let go of 4 requests"));
-    assert_int_equal(hear_exit(&s, 1), T3_RPC_OK);
-    id = ask(&s, true, true);
+    assert_int_equal(hear_exit(s, 1), T3_RPC_OK);
+    id = ask(s, true, true);
     assert_int_equal(id, MAX + 1);
-    assert_int_equal(hear_exit(&s, id), T3_RPC_OK);
-    assert_int_equal(s.requests.count, MAX); /* until the program has taken the end */
-    assert_next(&s, T3_RPC_EVENT_DONE, id);
-    assert_int_equal(s.requests.count, MAX - 1);
-    rpc_session_finish(&s);
+    assert_int_equal(hear_exit(s, id), T3_RPC_OK);
+    assert_int_equal(s->requests.count, MAX); /* until the program has taken the end */
+    assert_next(s, T3_RPC_EVENT_DONE, id);
+    assert_int_equal(s->requests.count, MAX - 1);
 }
 
 /* Requests take turns, so that none of them keeps another from being sent. */
 static void test_turns(void **state)
 {
-    struct rpc_session s;
+    struct rpc_session *s = *state;
+    uint64_t first = ask(s, true, true);
+    uint64_t second = ask(s, true, true);
 
-    (void)state;
-    rpc_session_init(&s, MAX);
-    uint64_t first = ask(&s, true, true);
-    uint64_t second = ask(&s, true, true);
-
-    assert_int_equal(hear_chunk(&s, second), T3_RPC_OK);
-    assert_int_equal(hear_chunk(&s, first), T3_RPC_OK);
-    assert_next(&s, T3_RPC_EVENT_CHUNK, second);
-    assert_int_equal(rpc_session_ack(&s, second, NULL), T3_RPC_OK);
-    assert_next(&s, T3_RPC_EVENT_CHUNK, first);
-    assert_int_equal(rpc_session_ack(&s, first, NULL), T3_RPC_OK);
-    assert_sends(&s,
-                 "{\"_tag\":\"Ack\",\"requestId\":\"2\"}{\"_tag\":\"Ack\",\"requestId\":\"1\"}");
-    rpc_session_finish(&s);
+    assert_int_equal(hear_chunk(s, second), T3_RPC_OK);
+    assert_int_equal(hear_chunk(s, first), T3_RPC_OK);
+    assert_next(s, T3_RPC_EVENT_CHUNK, second);
+    assert_int_equal(rpc_session_ack(s, second, NULL), T3_RPC_OK);
+    assert_next(s, T3_RPC_EVENT_CHUNK, first);
+    assert_int_equal(rpc_session_ack(s, first, NULL), T3_RPC_OK);
+    assert_sends(s, "{\"_tag\":\"Ack\",\"requestId\":\"2\"}{\"_tag\":\"Ack\",\"requestId\":\"1\"}");
 }
 
 /* What was interrupted before a close is told, and no more. */
 static void test_interrupt_and_close(void **state)
 {
-    struct rpc_session s;
+    struct rpc_session *s = *state;
+    uint64_t first = ask(s, true, true);
+    uint64_t second = ask(s, true, true);
 
-    (void)state;
-    rpc_session_init(&s, MAX);
-    uint64_t first = ask(&s, true, true);
-    uint64_t second = ask(&s, true, true);
-
-    (void)ask(&s, true, false);
-    rpc_session_interrupt(&s, first);
-    rpc_session_close(&s);
-    rpc_session_interrupt(&s, second);
-    assert_sends(&s, "{\"_tag\":\"Interrupt\",\"requestId\":\"1\"}");
-    rpc_session_finish(&s);
+    (void)ask(s, true, false);
+    rpc_session_interrupt(s, first);
+    rpc_session_close(s);
+    rpc_session_interrupt(s, second);
+    assert_sends(s, "{\"_tag\":\"Interrupt\",\"requestId\":\"1\"}");
 }
 
 /* After a close nothing is sent, and nothing that comes is taken. */
 static void test_close(void **state)
 {
-    struct rpc_session s;
+    struct rpc_session *s = *state;
+    uint64_t id = ask(s, true, true);
 
-    (void)state;
-    rpc_session_init(&s, MAX);
-    uint64_t id = ask(&s, true, true);
-
-    (void)ask(&s, true, false);
-    rpc_session_close(&s);
-    assert_sends(&s, "");
-    assert_int_equal(hear_chunk(&s, id), T3_RPC_OK);
-    assert_int_equal(hear(&s, "{\"_tag\":\"Defect\",\"defect\":1}"), T3_RPC_OK);
-    assert_nothing(&s);
-    rpc_session_open(&s);
-    assert_nothing(&s);
-    rpc_session_finish(&s);
+    (void)ask(s, true, false);
+    rpc_session_close(s);
+    assert_sends(s, "");
+    assert_int_equal(hear_chunk(s, id), T3_RPC_OK);
+    assert_int_equal(hear(s, "{\"_tag\":\"Defect\",\"defect\":1}"), T3_RPC_OK);
+    assert_nothing(s);
+    rpc_session_open(s);
+    assert_nothing(s);
 }
 
 /* A defect is the last event, and its text is there. */
 static void test_defect(void **state)
 {
-    struct rpc_session s;
+    struct rpc_session *s = *state;
 
-    (void)state;
-    rpc_session_init(&s, MAX);
-    rpc_session_open(&s);
-    (void)ask(&s, true, true);
-    assert_int_equal(hear(&s, "{\"_tag\":\"Defect\",\"defect\":{\"a\":1}}"), T3_RPC_ERROR_DEFECT);
-    assert_next(&s, T3_RPC_EVENT_OPEN, 0);
-    assert_next(&s, T3_RPC_EVENT_CLOSED, 0);
+    rpc_session_open(s);
+    (void)ask(s, true, true);
+    assert_int_equal(hear(s, "{\"_tag\":\"Defect\",\"defect\":{\"a\":1}}"), T3_RPC_ERROR_DEFECT);
+    assert_next(s, T3_RPC_EVENT_OPEN, 0);
+    assert_next(s, T3_RPC_EVENT_CLOSED, 0);
     assert_int_equal(event.error.code, T3_RPC_ERROR_DEFECT);
     assert_string_equal(event.json, "{\"a\":1}");
-    rpc_session_finish(&s);
     struct rpc_session zeroed = {0};
 
     rpc_session_finish(&zeroed);
@@ -416,21 +391,18 @@ static void test_defect(void **state)
 /* A request that finds no memory leaves nothing behind, and the next one has its id. */
 static void test_no_memory(void **state)
 {
-    struct rpc_session s;
+    struct rpc_session *s = *state;
     uint64_t id = 0;
     int code = T3_RPC_ERROR_MEMORY;
 
-    (void)state;
-    rpc_session_init(&s, MAX);
     for (long i = 0; code != T3_RPC_OK; i++) {
         fault_countdown = i;
-        code = rpc_session_request(&s, true, SLICE("m"), SLICE("{}"), &id, &error);
+        code = rpc_session_request(s, true, SLICE("m"), SLICE("{}"), &id, &error);
         fault_countdown = -1;
         assert_true(code == T3_RPC_OK || (code == T3_RPC_ERROR_MEMORY && id == 0 && i < 10));
-        assert_int_equal(s.requests.count, code == T3_RPC_OK);
+        assert_int_equal(s->requests.count, code == T3_RPC_OK);
     }
     assert_int_equal(id, 1);
-    rpc_session_finish(&s);
 }
 
 /* A model: what a server that keeps the rules, and a program that does not, can do in any order
@@ -498,23 +470,25 @@ static void test_any_order(void **state)
     rpc_session_finish(&s);
 }
 
+#define SESSION_TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_end_behind_chunk),
+        SESSION_TEST(test_stream),
+        SESSION_TEST(test_end_behind_chunk),
         cmocka_unit_test(test_broken_protocol),
-        cmocka_unit_test(test_chunk_before_ack_is_sent),
-        cmocka_unit_test(test_interrupt),
-        cmocka_unit_test(test_interrupt_of_ended),
-        cmocka_unit_test(test_interrupt_after_end),
+        SESSION_TEST(test_chunk_before_ack_is_sent),
+        SESSION_TEST(test_interrupt),
+        SESSION_TEST(test_interrupt_of_ended),
+        SESSION_TEST(test_interrupt_after_end),
         cmocka_unit_test(test_call_of_stream),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_interrupt_and_close),
-        cmocka_unit_test(test_close),
-        cmocka_unit_test(test_defect),
-        cmocka_unit_test(test_no_memory),
+        SESSION_TEST(test_limits),
+        SESSION_TEST(test_turns),
+        SESSION_TEST(test_interrupt_and_close),
+        SESSION_TEST(test_close),
+        SESSION_TEST(test_defect),
+        SESSION_TEST(test_no_memory),
         cmocka_unit_test(test_any_order),
     };
 

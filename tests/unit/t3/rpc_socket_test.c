@@ -372,10 +372,9 @@ static void test_fragments(void **state)
 {
     static const char text[] = CHUNK("1", "[\"abc\"]");
     struct rig rig = {0};
-    struct t3_rpc_options options = quiet();
 
     (void)state;
-    rig_subscribe(&rig, &options);
+    rig_subscribe(&rig, NULL);
     ws_peer_frame(&rig.peer, 0x01, text, 5);
     ws_peer_frame(&rig.peer, 0x00, "", 0);
     ws_peer_frame(&rig.peer, 0x89, "hi", 2);
@@ -396,13 +395,12 @@ static void talk_of_size(size_t len)
     static const char before[] = "{\"_tag\":\"Chunk\",\"requestId\":\"1\",\"values\":[\"";
     char *text = malloc(sizeof(before) + len + 4);
     struct rig rig = {0};
-    struct t3_rpc_options options = quiet();
 
     assert_non_null(text);
     memcpy(text, before, sizeof(before) - 1);
     memset(text + sizeof(before) - 1, 'x', len);
     memcpy(text + sizeof(before) - 1 + len, "\"]}", 4);
-    rig_subscribe(&rig, &options);
+    rig_subscribe(&rig, NULL);
     ws_peer_text(&rig.peer, text);
     rig_next(&rig, T3_RPC_EVENT_CHUNK);
     assert_int_equal(rig.event.len, len + 4);
@@ -444,13 +442,12 @@ static void test_hostile_frames(void **state)
         {"\x81\x02[]", 4, 1002, "no object with one _tag"},
         {"\x81\x02{}", 4, 1002, "no object with one _tag"},
     };
-    struct t3_rpc_options options = quiet();
 
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct rig rig = {0};
 
-        rig_open(&rig, &options);
+        rig_open(&rig, NULL);
         ws_peer_put(&rig.peer, cases[i].bytes, cases[i].len);
         if (cases[i].close == 0) {
             rig_ends(&rig, T3_RPC_ERROR_PROTOCOL, cases[i].says);
@@ -518,13 +515,12 @@ static void test_server_closes(void **state)
         {"\x88\x02\x03\xe8\x81\x10{\"_tag\":\"Defect\"}", 23, false,
          "closed the connection (1000)"},
     };
-    struct t3_rpc_options options = quiet();
 
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct rig rig = {0};
 
-        rig_open(&rig, &options);
+        rig_open(&rig, NULL);
         ws_peer_put(&rig.peer, cases[i].bytes, cases[i].len);
         rig_ends(&rig, T3_RPC_ERROR_CLOSED, cases[i].says);
         if (cases[i].answered) {
@@ -560,11 +556,10 @@ static void test_broken(void **state)
 static void test_close_unanswered(void **state)
 {
     struct rig rig = {0};
-    struct t3_rpc_options options = quiet();
     uint64_t id;
 
     (void)state;
-    rig_subscribe(&rig, &options);
+    rig_subscribe(&rig, NULL);
     ws_peer_text(&rig.peer, CHUNK("1", "[1]"));
     rig_next(&rig, T3_RPC_EVENT_CHUNK);
     t3_rpc_close(rig.rpc);
@@ -583,10 +578,9 @@ static void test_close_unanswered(void **state)
 static void test_free_says_goodbye(void **state)
 {
     struct rig rig = {0};
-    struct t3_rpc_options options = quiet();
 
     (void)state;
-    rig_open(&rig, &options);
+    rig_open(&rig, NULL);
     t3_rpc_free(rig.rpc);
     ws_peer_expect_close(&rig.peer, 1001);
     rig.rpc = NULL;
@@ -597,10 +591,9 @@ static void test_free_says_goodbye(void **state)
 static void test_defect(void **state)
 {
     struct rig rig = {0};
-    struct t3_rpc_options options = quiet();
 
     (void)state;
-    rig_subscribe(&rig, &options);
+    rig_subscribe(&rig, NULL);
     ws_peer_text(&rig.peer,
                  "{\"_tag\":\"Defect\",\"defect\":{\"name\":\"TypeError\",\"message\":\"boom\"}}");
     rig_next(&rig, T3_RPC_EVENT_CLOSED);
@@ -614,14 +607,13 @@ static void test_defect(void **state)
 /* Memory that runs out for a message, to be read or to be said, ends the connection and no more. */
 static void test_no_memory(void **state)
 {
-    struct t3_rpc_options options = quiet();
     uint64_t id;
 
     (void)state;
     for (int i = 0; i < 2; i++) {
         struct rig rig = {0};
 
-        rig_connect(&rig, &options);
+        rig_connect(&rig, NULL);
         if (i == 0) {
             assert_int_equal(t3_rpc_call(rig.rpc, "m", NULL, &id, NULL), T3_RPC_OK);
         }

@@ -222,14 +222,13 @@ static void test_bad_requests(void **state)
     static const char *const payloads[] = {"", "{", "[]", "null", "{} {}", "{\"a\":\"\xff\"}"};
     char method[T3_METHOD_BYTES_MAX + 2];
     struct rig rig = {0};
-    struct t3_rpc_options options = quiet();
     struct t3_rpc_error error;
     uint64_t id = 77;
 
     (void)state;
     memset(method, 'm', sizeof(method) - 1);
     method[sizeof(method) - 1] = '\0';
-    rig_open(&rig, &options);
+    rig_open(&rig, NULL);
     for (size_t i = 0; i < ARRAY_COUNT(payloads); i++) {
         assert_int_equal(t3_rpc_call(rig.rpc, "m", payloads[i], &id, &error),
                          T3_RPC_ERROR_ARGUMENT);
@@ -251,11 +250,10 @@ static void test_bad_requests(void **state)
 static void test_ack(void **state)
 {
     struct rig rig = {0};
-    struct t3_rpc_options options = quiet();
     uint64_t id;
 
     (void)state;
-    rig_subscribe(&rig, &options);
+    rig_subscribe(&rig, NULL);
     assert_int_equal(t3_rpc_ack(rig.rpc, 1, NULL), T3_RPC_ERROR_ARGUMENT);
     for (int i = 0; i < 3; i++) {
         ws_peer_text(&rig.peer, CHUNK("1", "[1,2]"));
@@ -273,10 +271,9 @@ static void test_ack(void **state)
 static void test_chunk_too_early(void **state)
 {
     struct rig rig = {0};
-    struct t3_rpc_options options = quiet();
 
     (void)state;
-    rig_subscribe(&rig, &options);
+    rig_subscribe(&rig, NULL);
     ws_peer_text(&rig.peer, CHUNK("1", "[1]"));
     ws_peer_text(&rig.peer, CHUNK("1", "[2]"));
     rig_next(&rig, T3_RPC_EVENT_CHUNK);
@@ -289,11 +286,10 @@ static void test_chunk_too_early(void **state)
 static void test_interrupt(void **state)
 {
     struct rig rig = {0};
-    struct t3_rpc_options options = quiet();
     uint64_t id;
 
     (void)state;
-    rig_subscribe(&rig, &options);
+    rig_subscribe(&rig, NULL);
     ws_peer_text(&rig.peer, CHUNK("1", "[1]"));
     rig_next(&rig, T3_RPC_EVENT_CHUNK);
     t3_rpc_interrupt(rig.rpc, 1);
@@ -317,10 +313,9 @@ static void test_interrupt(void **state)
 static void test_no_second_dial(void **state)
 {
     struct rig rig = {0};
-    struct t3_rpc_options options = quiet();
 
     (void)state;
-    rig_open(&rig, &options);
+    rig_open(&rig, NULL);
     ws_peer_frame(&rig.peer, 0x88, "\x03\xe9", 2);
     ws_peer_expect_close(&rig.peer, 1001);
     assert_false(ws_peer_read(&rig.peer));
@@ -341,11 +336,10 @@ static void test_no_second_dial(void **state)
 static void test_fd(void **state)
 {
     struct rig rig = {0};
-    struct t3_rpc_options options = quiet();
     struct pollfd polled = {.events = POLLIN};
 
     (void)state;
-    rig_connect(&rig, &options);
+    rig_connect(&rig, NULL);
     polled.fd = t3_rpc_fd(rig.rpc);
     assert_int_equal(t3_rpc_next(rig.rpc, 0, &rig.event), 0);
     assert_int_equal(t3_rpc_next(rig.rpc, 1, &rig.event), 0);
@@ -379,11 +373,10 @@ static void *ask(void *context)
 static void test_threads(void **state)
 {
     struct rig rig = {0};
-    struct t3_rpc_options options = quiet();
     pthread_t threads[4];
 
     (void)state;
-    rig_open(&rig, &options);
+    rig_open(&rig, NULL);
     for (size_t i = 0; i < ARRAY_COUNT(threads); i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, ask, rig.rpc), 0);
     }
