@@ -14,6 +14,8 @@
  *   end             close without one
  *
  * A failure for good is told as {"failed":CODE,...}. SIGUSR1 aborts the producer. */
+#include "client/program.h"
+
 #include <arbe/producer.h>
 
 #include <errno.h>
@@ -35,25 +37,6 @@ static void on_signal(int number)
 {
     (void)number;
     stream_producer_abort(producer);
-}
-
-static const char *option(int argc, char **argv, const char *name, const char *otherwise)
-{
-    size_t len = strlen(name);
-
-    for (int i = 4; i < argc; i++) {
-        if (strncmp(argv[i], name, len) == 0 && argv[i][len] == '=') {
-            return argv[i] + len + 1;
-        }
-    }
-    return otherwise;
-}
-
-static long long number(int argc, char **argv, const char *name, long long otherwise)
-{
-    const char *text = option(argc, argv, name, NULL);
-
-    return text ? strtoll(text, NULL, 10) : otherwise;
 }
 
 static void on_failed(void *context, uint64_t first_lost, const struct stream_error *error)
@@ -143,21 +126,21 @@ static int work(struct job *job)
     return 0;
 }
 
-static int open_producer(int argc, char **argv, struct stream_client *client)
+static int open_producer(char **argv, struct stream_client *client)
 {
     struct stream_producer_options options;
     struct stream_error error;
 
     stream_producer_options_init(&options);
-    options.epoch = number(argc, argv, "epoch", 0);
-    options.auto_claim = (int)number(argc, argv, "claim", 0);
-    options.replay = (int)number(argc, argv, "replay", 0);
-    options.max_batch_messages = (int)number(argc, argv, "batch", options.max_batch_messages);
-    options.max_batch_bytes = (size_t)number(argc, argv, "bytes", (long)options.max_batch_bytes);
-    options.linger_ms = (int)number(argc, argv, "linger", options.linger_ms);
-    options.max_in_flight = (int)number(argc, argv, "flight", options.max_in_flight);
-    options.max_queued_bytes = (size_t)number(argc, argv, "queued", (long)options.max_queued_bytes);
-    options.content_type = option(argc, argv, "type", NULL);
+    options.epoch = number("epoch", 0);
+    options.auto_claim = number("claim", 0);
+    options.replay = number("replay", 0);
+    options.max_batch_messages = number("batch", options.max_batch_messages);
+    options.max_batch_bytes = (size_t)number("bytes", (int)options.max_batch_bytes);
+    options.linger_ms = number("linger", options.linger_ms);
+    options.max_in_flight = number("flight", options.max_in_flight);
+    options.max_queued_bytes = (size_t)number("queued", (int)options.max_queued_bytes);
+    options.content_type = option("type", NULL);
     options.failed = on_failed;
     if (stream_producer_new(client, argv[2], argv[3], &options, &producer, &error)) {
         (void)fprintf(stderr, "%s\n", error.message);
@@ -176,21 +159,23 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: producer BASE_URL NAME ID [OPTION=VALUE ...]\n");
         return 2;
     }
+    option_words = argv + 4;
+    option_count = argc - 4;
     stream_client_options_init(&options);
-    options.retry.max_retries = (int)number(argc, argv, "retries", STREAM_RETRY_FOREVER);
-    options.retry.initial_delay_ms = (int)number(argc, argv, "delay", 5);
-    options.retry.max_delay_ms = (int)number(argc, argv, "max_delay", 50);
-    options.request_timeout_ms = (int)number(argc, argv, "request", options.request_timeout_ms);
+    options.retry.max_retries = number("retries", STREAM_RETRY_FOREVER);
+    options.retry.initial_delay_ms = number("delay", 5);
+    options.retry.max_delay_ms = number("max_delay", 50);
+    options.request_timeout_ms = number("request", options.request_timeout_ms);
     if (stream_client_new(argv[1], &options, &client, &error)) {
         (void)fprintf(stderr, "%s\n", error.message);
         return 1;
     }
     struct job job = {
         .id = argv[3],
-        .json = number(argc, argv, "text", 0) == 0,
-        .pad = (int)number(argc, argv, "pad", 1),
+        .json = number("text", 0) == 0,
+        .pad = number("pad", 1),
     };
-    int code = open_producer(argc, argv, client);
+    int code = open_producer(argv, client);
     if (code == 0) {
         (void)signal(SIGUSR1, on_signal);
         code = work(&job);

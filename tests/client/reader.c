@@ -12,6 +12,8 @@
  * compression=0|1
  *
  * SIGUSR1 aborts the reader, SIGUSR2 the client. */
+#include "client/program.h"
+
 #include <arbe/stream_client.h>
 
 #include <errno.h>
@@ -45,37 +47,6 @@ static void on_signal(int number)
     }
 }
 
-static const char *option(int argc, char **argv, const char *name, const char *otherwise)
-{
-    size_t len = strlen(name);
-
-    for (int i = 3; i < argc; i++) {
-        if (strncmp(argv[i], name, len) == 0 && argv[i][len] == '=') {
-            return argv[i] + len + 1;
-        }
-    }
-    return otherwise;
-}
-
-static int number(int argc, char **argv, const char *name, int otherwise)
-{
-    const char *text = option(argc, argv, name, NULL);
-
-    return text == NULL ? otherwise : (int)strtol(text, NULL, 10);
-}
-
-static void print_text(const char *name, const char *text)
-{
-    printf(",\"%s\":\"", name);
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\') {
-            putchar('\\');
-        }
-        putchar((unsigned char)*text < 0x20 ? ' ' : *text);
-    }
-    putchar('"');
-}
-
 static void print_hex(const void *data, size_t len)
 {
     static const char digits[] = "0123456789abcdef";
@@ -96,24 +67,6 @@ static void print_piece(const struct stream_piece_view *piece)
         print_text("next", piece->next_offset);
     }
     printf(",\"up\":%d,\"closed\":%d}\n", piece->up_to_date, piece->closed);
-}
-
-/* Resident memory at its highest, in KiB. */
-static long high_water(void)
-{
-    FILE *file = fopen("/proc/self/status", "r");
-    char line[256];
-    long kib = -1;
-
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        if (strncmp(line, "VmHWM:", 6) == 0) {
-            kib = strtol(line + 6, NULL, 10);
-        }
-    }
-    if (file != NULL) {
-        (void)fclose(file);
-    }
-    return kib;
 }
 
 static void print_info(const struct stream_info *info)
@@ -256,23 +209,23 @@ static enum stream_live live_of(const char *text)
                                           : STREAM_CATCH_UP;
 }
 
-static int open_client(int argc, char **argv)
+static int open_client(const char *base_url)
 {
     struct stream_client_options options;
     struct stream_error error;
 
     stream_client_options_init(&options);
-    options.retry.max_retries = number(argc, argv, "retries", options.retry.max_retries);
+    options.retry.max_retries = number("retries", options.retry.max_retries);
     if (options.retry.max_retries < 0) {
         options.retry.max_retries = STREAM_RETRY_FOREVER;
     }
-    options.retry.initial_delay_ms = number(argc, argv, "delay", 20);
-    options.retry.max_delay_ms = number(argc, argv, "max_delay", 200);
-    options.idle_timeout_ms = number(argc, argv, "idle", options.idle_timeout_ms);
-    options.request_timeout_ms = number(argc, argv, "request", options.request_timeout_ms);
-    options.compression = number(argc, argv, "compression", options.compression);
-    options.max_message_bytes = (size_t)number(argc, argv, "message", 64 << 20);
-    if (stream_client_new(argv[1], &options, &client, &error) != STREAM_OK) {
+    options.retry.initial_delay_ms = number("delay", 20);
+    options.retry.max_delay_ms = number("max_delay", 200);
+    options.idle_timeout_ms = number("idle", options.idle_timeout_ms);
+    options.request_timeout_ms = number("request", options.request_timeout_ms);
+    options.compression = number("compression", options.compression);
+    options.max_message_bytes = (size_t)number("message", 64 << 20);
+    if (stream_client_new(base_url, &options, &client, &error) != STREAM_OK) {
         printf("{\"end\":\"%s\"", stream_error_name(error.code));
         print_text("message", error.message);
         printf("}\n");
@@ -287,22 +240,23 @@ int main(int argc, char **argv)
     struct probe p;
     int rc;
 
-    if (argc < 3 || open_client(argc, argv) != 0) {
+    option_words = argv + 3;
+    option_count = argc - 3;
+    if (argc < 3 || open_client(argv[1]) != 0) {
         return 2;
     }
     p = (struct probe){
-        .form = option(argc, argv, "form", "next"),
-        .check = option(argc, argv, "check", ""),
-        .ask = number(argc, argv, "ask", 0) != 0,
-        .until = (unsigned long long)number(argc, argv, "until", 0),
-        .max = (size_t)number(argc, argv, "max", 1 << 30),
+        .form = option("form", "next"),
+        .check = option("check", ""),
+        .ask = number("ask", 0) != 0,
+        .until = (unsigned long long)number("until", 0),
+        .max = (size_t)number("max", 1 << 30),
     };
     struct stream_read_options options = {
-        .offset = option(argc, argv, "offset", NULL),
-        .live = live_of(option(argc, argv, "live", "catch-up")),
-        .unit = strcmp(option(argc, argv, "unit", "bytes"), "messages") == 0 ? STREAM_MESSAGES
-                                                                             : STREAM_BYTES,
-        .poll_timeout_ms = number(argc, argv, "poll", 0),
+        .offset = option("offset", NULL),
+        .live = live_of(option("live", "catch-up")),
+        .unit = strcmp(option("unit", "bytes"), "messages") == 0 ? STREAM_MESSAGES : STREAM_BYTES,
+        .poll_timeout_ms = number("poll", 0),
     };
 
     if (strcmp(p.form, "all") == 0) {

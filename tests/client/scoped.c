@@ -16,6 +16,8 @@
  *
  * The last line is {"end":"END"} or {"end":"FORBIDDEN","code":"auth.forbidden",...}. SIGUSR1 aborts
  * the tail or the observer, SIGUSR2 the client. */
+#include "client/program.h"
+
 #include <arbe/scoped_client.h>
 
 #include <poll.h>
@@ -30,8 +32,6 @@
 static struct scoped_client *client;
 static struct scoped_tail *tail;
 static struct scoped_observer *observer;
-static int option_count;
-static char **options;
 
 static void on_signal(int number)
 {
@@ -44,38 +44,7 @@ static void on_signal(int number)
     }
 }
 
-static const char *option(const char *name, const char *otherwise)
-{
-    size_t len = strlen(name);
-
-    for (int i = 0; i < option_count; i++) {
-        if (strncmp(options[i], name, len) == 0 && options[i][len] == '=') {
-            return options[i] + len + 1;
-        }
-    }
-    return otherwise;
-}
-
-static int number(const char *name, int otherwise)
-{
-    const char *text = option(name, NULL);
-
-    return text == NULL ? otherwise : (int)strtol(text, NULL, 10);
-}
-
 /* ----------------------------------------------------------------------------------- telling */
-
-static void print_text(const char *name, const char *text)
-{
-    printf(",\"%s\":\"", name);
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\') {
-            putchar('\\');
-        }
-        putchar((unsigned char)*text < 0x20 ? ' ' : *text);
-    }
-    putchar('"');
-}
 
 static int end(int rc, const struct scoped_error *error)
 {
@@ -377,7 +346,7 @@ int main(int argc, char **argv)
     if (argc < 4) {
         return 2;
     }
-    options = argv + 4;
+    option_words = argv + 4;
     option_count = argc - 4;
     if (open_client(argv[1], &error) != STREAM_OK) {
         (void)end((int)error.kind, &error);

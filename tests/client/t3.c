@@ -22,6 +22,8 @@
  *
  * The end of stdin frees whatever stands; the last line is {"end":true} with what is left of
  * descriptors and threads. */
+#include "client/program.h"
+
 #include <arbe/t3_reader.h>
 
 #include <dirent.h>
@@ -42,31 +44,10 @@
 #define SHELL       "orchestration.subscribeShell"
 #define PROJECTION  "orchestration.getThreadProjection"
 
-static int option_count;
-static char **options;
 static const char *url;
 static struct t3_rpc *rpc;
 static struct t3_reader *reader;
 static bool paused;
-
-static const char *option(const char *name, const char *otherwise)
-{
-    size_t len = strlen(name);
-
-    for (int i = 0; i < option_count; i++) {
-        if (strncmp(options[i], name, len) == 0 && options[i][len] == '=') {
-            return options[i] + len + 1;
-        }
-    }
-    return otherwise;
-}
-
-static int number(const char *name, int otherwise)
-{
-    const char *text = option(name, NULL);
-
-    return text == NULL ? otherwise : (int)strtol(text, NULL, 10);
-}
 
 /* ----------------------------------------------------------------------------------- telling
  *
@@ -85,27 +66,11 @@ static void end(void)
     funlockfile(stdout);
 }
 
-static void tell_text(const char *name, const char *text)
-{
-    printf(",\"%s\":\"", name);
-    for (; *text != '\0'; text++) {
-        if ((unsigned char)*text < 0x20) {
-            printf("\\u%04x", (unsigned)*text);
-            continue;
-        }
-        if (*text == '"' || *text == '\\') {
-            putchar('\\');
-        }
-        putchar(*text);
-    }
-    putchar('"');
-}
-
 static void tell_error(const struct t3_rpc_error *error)
 {
-    tell_text("code", t3_rpc_code_name(error->code));
+    print_text("code", t3_rpc_code_name(error->code));
     printf(",\"status\":%d", error->status);
-    tell_text("message", error->message);
+    print_text("message", error->message);
 }
 
 /* Line breaks can only be between tokens. */
@@ -318,24 +283,6 @@ static void churn(const char *rest)
     begin("did", "churn");
     printf(",\"bad\":%d,\"fds\":%d,\"threads\":%d", bad, over.fds, over.threads);
     end();
-}
-
-/* Resident memory at its highest, in KiB. */
-static long high_water(void)
-{
-    FILE *file = fopen("/proc/self/status", "r");
-    char line[256];
-    long kib = -1;
-
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        if (strncmp(line, "VmHWM:", 6) == 0) {
-            kib = strtol(line + 6, NULL, 10);
-        }
-    }
-    if (file != NULL) {
-        (void)fclose(file);
-    }
-    return kib;
 }
 
 static void set_paused(const char *verb)
@@ -563,7 +510,7 @@ static void tell_reader_event(const struct t3_reader_event *event)
     static const char *const names[] = {"state", "chunk", "error", "broken"};
 
     begin("event", names[event->kind]);
-    tell_text("state", t3_reader_state_name(event->state));
+    print_text("state", t3_reader_state_name(event->state));
     printf(",\"id\":%llu", (unsigned long long)event->id);
     if (event->kind == T3_READER_EVENT_CHUNK) {
         printf(",\"fresh\":%d", event->fresh);
@@ -581,8 +528,8 @@ static void tell_reader_event(const struct t3_reader_event *event)
 static void subscribe_first(void)
 {
     for (int i = 0; i < option_count; i++) {
-        if (strncmp(options[i], "subscribe=", 10) == 0) {
-            command_reader("subscribe", options[i] + 10);
+        if (strncmp(option_words[i], "subscribe=", 10) == 0) {
+            command_reader("subscribe", option_words[i] + 10);
         }
     }
 }
@@ -665,7 +612,7 @@ int main(int argc, char **argv)
     }
     before = count_at_first();
     url = argv[2];
-    options = argv + 3;
+    option_words = argv + 3;
     option_count = argc - 3;
     rc = strcmp(argv[1], "rpc") == 0 ? run_rpc() : run_reader();
     struct left over = left_over(before);

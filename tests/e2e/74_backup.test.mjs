@@ -1,15 +1,15 @@
 // Tier 70: backup, restore and verify with the real program: under load, killed,
 // on a full disk, with files that cannot be read.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { JSON_TYPE, Stream, TEXT, producer, request } from './lib/http.mjs';
 import { Faults, buildFaultLibrary, mountImpossible, mountTiny } from './lib/faults.mjs';
 import { testUnless } from './lib/impossible.mjs';
-import { BIN, Server, run, serverFor, tempDir } from './lib/server.mjs';
-import { eventually, randomFrom, rounds, withDeadline } from './lib/wait.mjs';
+import { Server, run, serverFor } from './lib/server.mjs';
+import { begin, freshPath, good, refused } from './lib/tool.mjs';
+import { eventually, randomFrom, rounds } from './lib/wait.mjs';
 
 const FLAGS = ['--checkpoint-interval', '50ms', '--checkpoint-bytes', '256KiB', '--wal-segment', '256KiB'];
 const WRITERS = 24;
@@ -17,35 +17,6 @@ const STREAMS = 12;
 const { library, impossible } = buildFaultLibrary();
 const faultTest = testUnless(impossible);
 const fullDiskTest = testUnless(mountImpossible());
-
-const top = tempDir();
-after(() => rmSync(top, { recursive: true, force: true }));
-let count = 0;
-const freshPath = (name) => join(top, `${name}${count++}`);
-
-async function good(args) {
-    const { code, stdout, stderr } = await run(['streams', ...args]);
-    assert.equal(code, 0, `arbe streams ${args.join(' ')}: exit ${code}\n${stdout}${stderr}`);
-    assert.equal(stderr, '', 'nothing on stderr where it is no terminal');
-    return stdout;
-}
-
-async function refused(args, pattern, options) {
-    const { code, stdout, stderr } = await run(['streams', ...args], options);
-    assert.equal(code, 1, `exit ${code}\n${stdout}${stderr}`);
-    assert.match(stderr, pattern);
-    assert.equal(stdout, '');
-}
-
-// Starts the program without waiting for its end.
-function begin(args, env = {}) {
-    const child = spawn(BIN, ['streams', ...args], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
-    let text = '';
-    child.stdout.on('data', (chunk) => { text += chunk; });
-    child.stderr.on('data', (chunk) => { text += chunk; });
-    const end = new Promise((done) => child.on('close', (code, signal) => done({ code, signal, text })));
-    return { child, end: () => withDeadline(end, `exit of ${args.join(' ')}`) };
-}
 
 // Appends as fast as the machine lets it, with producers, forks, deletions and
 // creations going on, and keeps what was acknowledged.
@@ -236,8 +207,8 @@ describe('backup that does not come to its end', { timeout: 300_000 }, () => {
         await refused(['backup', server.dir, full], /is not empty/);
         assert.equal(readFileSync(join(full, 'mine'), 'utf8'), 'precious');
         await refused(['restore', full, freshPath('dir')], /is no backup/);
-        await refused(['backup', join(top, 'nowhere'), freshPath('out')], /cannot open|no data directory/);
-        await refused(['verify', join(top, 'nowhere')], /cannot list/);
+        await refused(['backup', freshPath('nowhere'), freshPath('out')], /cannot open|no data directory/);
+        await refused(['verify', freshPath('nowhere')], /cannot list/);
         const none = freshPath('out');
         for (const tool of [['verify', full], ['stats', full], ['backup', full, none]]) {
             await refused(tool, /is no data directory/);
@@ -475,7 +446,7 @@ describe('verify and restore with the program', { timeout: 300_000 }, () => {
         assert.match(text, /^largest .* filled$/m);
         await server.stop();
         assert.match(await good(['stats', server.dir]), /not in use/);
-        await refused(['stats', join(top, 'nowhere')], /cannot open/);
+        await refused(['stats', freshPath('nowhere')], /cannot open/);
         await server.start();
     });
 

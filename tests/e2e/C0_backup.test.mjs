@@ -1,15 +1,15 @@
 // Tier C: backup, restore and verify of a directory with records of threads: while they are written to, killed,
 // damaged.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { existsSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { Faults, buildFaultLibrary } from './lib/faults.mjs';
 import { testUnless } from './lib/impossible.mjs';
 import { serveFor, startServe, withKey } from './lib/serve.mjs';
-import { BIN, run, tempDir } from './lib/server.mjs';
-import { eventually, randomFrom, rounds, withDeadline } from './lib/wait.mjs';
+import { run } from './lib/server.mjs';
+import { begin, freshPath, good, refused } from './lib/tool.mjs';
+import { eventually, randomFrom, rounds } from './lib/wait.mjs';
 
 const FLAGS = ['--checkpoint-interval', '50ms', '--checkpoint-bytes', '256KiB', '--wal-segment', '256KiB'];
 const WRITERS = 8;
@@ -21,33 +21,6 @@ const USAGE = {
 const ASSISTANT = { type: 'pi.assistant', content: [{ type: 'text', text: 'Done.' }], provider: 'p', model: 'm', usage: USAGE, stopReason: 'stop' };
 const { library, impossible } = buildFaultLibrary();
 const faultTest = testUnless(impossible);
-
-const top = tempDir();
-after(() => rmSync(top, { recursive: true, force: true }));
-let count = 0;
-const freshPath = (name) => join(top, `${name}${count++}`);
-
-async function good(args) {
-    const { code, stdout, stderr } = await run(['streams', ...args]);
-    assert.equal(code, 0, `arbe streams ${args.join(' ')}: exit ${code}\n${stdout}${stderr}`);
-    return stdout;
-}
-
-async function refused(args, pattern) {
-    const { code, stdout, stderr } = await run(['streams', ...args]);
-    assert.equal(code, 1, `exit ${code}\n${stdout}${stderr}`);
-    assert.match(stderr, pattern);
-}
-
-// Starts a tool without waiting for its end.
-function begin(args, env) {
-    const child = spawn(BIN, ['streams', ...args], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
-    let text = '';
-    child.stdout.on('data', (chunk) => { text += chunk; });
-    child.stderr.on('data', (chunk) => { text += chunk; });
-    const end = new Promise((done) => child.on('close', (code, signal) => done({ code, signal, text })));
-    return { child, end: () => withDeadline(end, `exit of ${args.join(' ')}`) };
-}
 
 // The owner and a house of a restored directory.
 async function serveRestored(t, dir, source) {
