@@ -1,4 +1,8 @@
 /* What lines are made of changes, and what becomes of those that nobody has read yet. */
+#include "unit/base/fault.h"
+
+#include "base/buf.c"
+#include "base/map.c"
 #include "cli/board_lines.c"
 
 #include "unit/base/unit.h"
@@ -183,12 +187,38 @@ static void bounded(void **state)
     board_lines_finish(&lines);
 }
 
+/* What finds no memory may be said again, and is told once. */
+static void no_memory(void **state)
+{
+    const struct t3_watch_host host = {.label = "mac", .url = "u", .state = T3_READER_LIVE};
+    struct t3_board_row row = row_of("mac", "1", "One", "running", "t", "said");
+    int code = ERR_NOMEM;
+
+    (void)state;
+    for (long i = 0; code != 0; i++) {
+        struct board_lines lines;
+
+        board_lines_init(&lines, BOARD_JSON, 1);
+        fault_countdown = i;
+        code = board_lines_host(&lines, &host);
+        code = board_lines_row(&lines, &row, false) != 0 ? ERR_NOMEM : code;
+        fault_countdown = -1;
+        assert_true(code == 0 ? i > 5 : code == ERR_NOMEM);
+        assert_int_equal(board_lines_row(&lines, &row, false), 0);
+        assert_int_equal(board_lines_host(&lines, &host), 0);
+        assert_true(*taken(&lines, 1) != '\0');
+        assert_true(*taken(&lines, 1) != '\0');
+        assert_string_equal(taken(&lines, 1), "");
+        board_lines_finish(&lines);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain),           cmocka_unit_test(dated), cmocka_unit_test(json),
-        cmocka_unit_test(newest),          cmocka_unit_test(gone),  cmocka_unit_test(bounded),
-        cmocka_unit_test(hosts_come_last),
+        cmocka_unit_test(plain),           cmocka_unit_test(dated),     cmocka_unit_test(json),
+        cmocka_unit_test(newest),          cmocka_unit_test(gone),      cmocka_unit_test(bounded),
+        cmocka_unit_test(hosts_come_last), cmocka_unit_test(no_memory),
     };
 
     return UNIT_RUN(tests);

@@ -1,4 +1,7 @@
 /* Which rows are shown, in which order, below which headings, and which one is selected. */
+#include "unit/base/fault.h"
+
+#include "base/map.c"
 #include "cli/board_rows.c"
 
 #include "unit/base/unit.h"
@@ -268,12 +271,39 @@ static void any_changes(void **state)
     board_rows_finish(&rows);
 }
 
+/* A change that finds no memory has not happened, and may be made again. */
+static void no_memory(void **state)
+{
+    struct t3_board_row before = row_of("h", "a", "before", "running", AT("01"), NULL);
+    struct t3_board_row after = row_of("h", "a", "after", "running", AT("01"), NULL);
+    int code = ERR_NOMEM;
+
+    (void)state;
+    for (long i = 0; code != 0; i++) {
+        struct board_rows rows;
+
+        board_rows_init(&rows, 1);
+        fault_countdown = i;
+        bool there = board_rows_change(&rows, &before, false) == 0;
+
+        code = board_rows_change(&rows, &after, false);
+        fault_countdown = -1;
+        assert_true(code == 0 ? i > 7 : code == ERR_NOMEM);
+        assert_int_equal(rows.count, there);
+        assert_true(!there ||
+                    slice_equal(rows.all[0]->title, code == 0 ? SLICE("after") : SLICE("before")));
+        assert_int_equal(board_rows_change(&rows, &after, false), 0);
+        assert_string_equal(shown(&rows), "running: a");
+        board_rows_finish(&rows);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_state),   cmocka_unit_test(newest_first), cmocka_unit_test(by_host),
         cmocka_unit_test(filters),    cmocka_unit_test(selection),    cmocka_unit_test(any_changes),
-        cmocka_unit_test(many_hosts),
+        cmocka_unit_test(many_hosts), cmocka_unit_test(no_memory),
     };
 
     return UNIT_RUN(tests);

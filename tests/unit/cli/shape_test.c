@@ -1,4 +1,7 @@
 /* Shapes: what is told of values, and above all what is not. */
+#include "unit/base/fault.h"
+
+#include "base/arena.c"
 #include "cli/shape.c"
 
 #include "unit/base/unit.h"
@@ -28,6 +31,12 @@ static int rig_end(void **state)
     shape_destroy(rig->shape);
     buf_finish(&rig->out);
     return 0;
+}
+
+static void begin_anew(void **state)
+{
+    (void)rig_end(state);
+    (void)rig_begin(state);
 }
 
 static void add(struct rig *rig, const char *json)
@@ -80,13 +89,11 @@ static void names_types(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct rig *rig = *state;
 
-        rig_end(state);
-        rig_begin(state);
+        begin_anew(state);
         add(rig, cases[i][0]);
         assert_string_equal(print(rig), cases[i][1]);
     }
-    rig_end(state);
-    rig_begin(state);
+    begin_anew(state);
     assert_string_equal(print(*state), "nothing");
 }
 
@@ -161,8 +168,7 @@ static void hides_keys(void **state)
         char text[200];
         bool good = strlen(keys[i]) == 40;
 
-        rig_end(state);
-        rig_begin(state);
+        begin_anew(state);
         (void)snprintf(text, sizeof(text), "{\"id\":\"x\",\"%s\":{\"n\":1},\"more\":null}",
                        keys[i]);
         add(rig, text);
@@ -196,8 +202,7 @@ static void maps_open_nothing(void **state)
         struct rig *rig = *state;
         char text[300];
 
-        rig_end(state);
-        rig_begin(state);
+        begin_anew(state);
         (void)snprintf(text, sizeof(text),
                        "{\"turnItems\":[{\"type\":\"x\",\"input\":{\"secret\":1},"
                        "\"session\":{\"secret\":{\"secret\":1}},%s}]}",
@@ -223,8 +228,7 @@ static void opens_known_objects_only(void **state)
         struct rig *rig = *state;
         char text[400];
 
-        rig_end(state);
-        rig_begin(state);
+        begin_anew(state);
         (void)snprintf(text, sizeof(text),
                        "{\"turnItems\":[{\"%s\":{\"secret\":1}},{\"%s\":[{\"secret\":{}},[7]]}],"
                        "\"thread\":{\"lineage\":{\"%s\":{\"thread\":1}}}}",
@@ -263,8 +267,7 @@ static void opens_known_kinds_only(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct rig *rig = *state;
 
-        rig_end(state);
-        rig_begin(state);
+        begin_anew(state);
         add(rig, cases[i][0]);
         assert_string_equal(print(rig), cases[i][1]);
         assert_null(strstr(json(rig), "secret"));
@@ -279,8 +282,7 @@ static void merges_kinds(void **state)
     for (size_t first = 0; first < ARRAY_COUNT(values); first++) {
         struct rig *rig = *state;
 
-        rig_end(state);
-        rig_begin(state);
+        begin_anew(state);
         add(rig, values[first]);
         add(rig, values[1 - first]);
         assert_string_equal(print(rig), "{\n  runs: [{\n    id: number\n  }] | {...}\n}");
@@ -378,8 +380,7 @@ static void caps_depth(void **state)
         char *at = text;
         size_t depth = 0;
 
-        rig_end(state);
-        rig_begin(state);
+        begin_anew(state);
         for (int i = 0; i < 100; i++) {
             at = stpcpy(at, nests[n][0]);
         }
@@ -404,8 +405,7 @@ static void caps_names(void **state)
     size_t len;
 
     for (unsigned count = SHAPE_NAMES_EACH; count <= SHAPE_NAMES_EACH + 1; count++) {
-        rig_end(state);
-        rig_begin(state);
+        begin_anew(state);
         len = 0;
         for (unsigned i = 0; i < count; i++) {
             len += (size_t)snprintf(text + len, 32, "%s\"n%c%c\":1", i == 0 ? "{" : ",",
@@ -415,8 +415,7 @@ static void caps_names(void **state)
         add(rig, text);
         assert_int_equal(strncmp(print(rig), "{string: ", 9) == 0, count > SHAPE_NAMES_EACH);
     }
-    rig_end(state);
-    rig_begin(state);
+    begin_anew(state);
     for (unsigned i = 0; i <= SHAPE_NAMES_MAX; i++) {
         (void)snprintf(text, sizeof(text), "{\"n%c%c\":1}", (char)('a' + i / 26),
                        (char)('a' + i % 26));
@@ -472,6 +471,33 @@ static void caps_places(void **state)
 
 #define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, rig_begin, rig_end)
 
+/* Where memory ran out nothing is printed as if it were all; nothing is left behind. */
+static void fails_without_memory(void **state)
+{
+    struct shape *s = NULL;
+    struct buf text;
+    bool whole = false;
+
+    (void)state;
+    for (long i = 0; !whole; i++) {
+        struct slice value;
+
+        assert_int_equal(json_text_read(SLICE("{\"id\":[\"x\"]}"), &value, NULL), 0);
+        buf_init(&text, KIB);
+        fault_countdown = i;
+        s = shape_create();
+        if (s != NULL) {
+            shape_add(s, value);
+            shape_print(s, 0, &text);
+        }
+        fault_countdown = -1;
+        whole = s != NULL && !text.failed;
+        assert_int_equal(i >= 2, whole);
+        shape_destroy(s);
+        buf_finish(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -492,6 +518,7 @@ int main(void)
         RIG_TEST(caps_depth),
         RIG_TEST(caps_names),
         RIG_TEST(caps_places),
+        cmocka_unit_test(fails_without_memory),
     };
 
     return UNIT_RUN(tests);

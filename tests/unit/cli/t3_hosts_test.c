@@ -1,4 +1,7 @@
 /* T3 hosts: what flags and the file say, and which token goes where. */
+#include "unit/base/fault.h"
+
+#include "cli/profile.c"
 #include "cli/t3_hosts.c"
 
 #include "unit/base/unit.h"
@@ -491,6 +494,32 @@ static void fills_a_watch(void **state)
 
 #define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, rig_begin, rig_end)
 
+/* Each allocation in its turn: there is no list, and it says why. */
+static void fails_without_memory(void **state)
+{
+    struct rig *rig = *state;
+    int code = ERR_NOMEM;
+
+    put(rig->file, TWO_HOSTS, 0644);
+    for (long i = 0; code != 0; i++) {
+        rig->msg.text[0] = '\0';
+        fault_countdown = i;
+        code = load(rig, "mac", "a=http://127.0.0.1:9", true);
+        fault_countdown = -1;
+        if (code != 0) {
+            assert_int_equal(code, ERR_NOMEM);
+            assert_non_null(strstr(rig->msg.text, "out of memory"));
+            assert_null(rig->hosts.list);
+        }
+        assert_true(code != 0 || i > 10);
+    }
+    assert_int_equal(rig->hosts.count, 3);
+    assert_int_equal(setenv(TOKEN_VARIABLE, "tok", 1), 0);
+    fault_countdown = 0;
+    assert_int_equal(take_variable(&(struct t3_hosts){rig->hosts.list, 1}, &rig->msg), ERR_NOMEM);
+    fault_countdown = -1;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -512,6 +541,7 @@ int main(void)
         RIG_TEST(heeds_the_variable_when_asked),
         RIG_TEST(keeps_tokens_off_open_ways),
         RIG_TEST(refuses_one_server_twice),
+        RIG_TEST(fails_without_memory),
     };
 
     return UNIT_RUN(tests);
