@@ -9,6 +9,7 @@
  * steps are safe in signal handlers, which is how an abort comes in. */
 #include "client/client.h"
 
+#include "base/dice.h"
 #include "base/limits.h"
 #include "client/retry.h"
 #include "client/transport_http.h"
@@ -63,14 +64,9 @@ uint64_t client_now_ms(void)
     return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-/* splitmix64: no secret depends on it. */
 uint64_t client_dice(struct stream_client *c)
 {
-    uint64_t x = c->dice += UINT64_C(0x9e3779b97f4a7c15);
-
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
+    return dice_roll(&c->dice);
 }
 
 /* Any thread, and signal handlers. */

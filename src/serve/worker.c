@@ -2,6 +2,7 @@
  * session is freed and the last window is read. */
 #include "serve/worker.h"
 
+#include "base/dice.h"
 #include "serve/session.h"
 
 #include <stdlib.h>
@@ -75,7 +76,6 @@ int worker_init(struct worker *w, struct server *server, const struct worker *fi
     if (getrandom(&w->random, sizeof(w->random), 0) != sizeof(w->random)) {
         w->random = (uint64_t)(uintptr_t)w; /* jitter needs no better */
     }
-    w->random |= 1;
     int code = loop_create(&w->loop);
 
     if (code != 0) {
@@ -148,9 +148,5 @@ const char *worker_date(struct worker *w)
 
 uint64_t worker_random(struct worker *w)
 {
-    /* xorshift64*: the state is never 0. */
-    w->random ^= w->random >> 12;
-    w->random ^= w->random << 25;
-    w->random ^= w->random >> 27;
-    return w->random * UINT64_C(2685821657736338717);
+    return dice_roll(&w->random);
 }

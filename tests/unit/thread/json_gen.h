@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "base/buf.h"
+#include "base/dice.h"
 
 struct gen {
     uint64_t state;
@@ -31,10 +32,7 @@ static inline void gen_init(struct gen *g)
 /* A number below `bound`. */
 static inline uint64_t gen_below(struct gen *g, uint64_t bound)
 {
-    uint64_t z = g->state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (z ^ z >> 31) % bound;
+    return dice_roll(&g->state) % bound;
 }
 
 static inline void gen_text(struct gen *g, const char *text)
