@@ -4,6 +4,7 @@
 #include "app/board_state.h"
 
 #include "base/buf.h"
+#include "base/dice.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "t3/row_json.h"
@@ -25,7 +26,7 @@ struct board_state {
     uint64_t dropped; /* of the newest tombstone that was dropped; 0: none */
     uint64_t listing; /* number of the last listing */
     uint64_t seed;
-    uint64_t dice; /* state of next_priority */
+    uint64_t dice; /* of the trees */
     struct board_item **hosts;
     size_t host_count;
     size_t host_cap;
@@ -62,16 +63,6 @@ static int compare_rows(const struct tree_node *a, const struct tree_node *b)
     return compare_places(&of_place(a)->place, &of_place(b)->place);
 }
 
-/* splitmix64, from a seed that nobody knows. */
-static uint64_t next_priority(struct board_state *s)
-{
-    uint64_t x = s->dice += UINT64_C(0x9e3779b97f4a7c15);
-
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
 int board_state_create(size_t tombs_max, uint64_t seed, struct board_state **ret_state)
 {
     struct board_state *s = calloc(1, sizeof(*s));
@@ -96,13 +87,6 @@ static void free_item(struct board_item *item)
     free(item);
 }
 
-static bool any(void *context, const struct tree_node *node)
-{
-    (void)context;
-    (void)node;
-    return true;
-}
-
 void board_state_destroy(struct board_state *s)
 {
     struct tree_node *node;
@@ -110,7 +94,7 @@ void board_state_destroy(struct board_state *s)
     if (s == NULL) {
         return;
     }
-    while ((node = tree_find(&s->by_number, any, NULL)) != NULL) {
+    while ((node = tree_first(&s->by_number)) != NULL) {
         tree_remove(&s->by_number, node);
         free_item(of_number(node));
     }
@@ -154,7 +138,7 @@ static void touch(struct board_state *s, struct board_item *item)
         tree_remove(&s->by_number, &item->by_number);
     }
     item->number = ++s->number;
-    tree_insert(&s->by_number, &item->by_number, next_priority(s));
+    tree_insert(&s->by_number, &item->by_number, dice_roll(&s->dice));
 }
 
 static uint64_t hash_of(const struct board_state *s, struct slice host, struct slice thread_id)
@@ -220,7 +204,7 @@ static void place_row(struct board_state *s, struct board_item *item,
         s->count++;
     }
     item->place.active = t3_instant_of(slice_of_text(row->last_turn_at));
-    tree_insert(&s->by_place, &item->by_place, next_priority(s));
+    tree_insert(&s->by_place, &item->by_place, dice_roll(&s->dice));
 }
 
 int board_state_put(struct board_state *s, const struct t3_board_row *row)
@@ -409,7 +393,8 @@ const struct board_item *board_state_behind(const struct board_state *s,
 
 const struct board_item *board_state_next(const struct board_state *s, const struct board_item *row)
 {
-    struct tree_node *node = tree_next(&s->by_place, &row->by_place);
+    (void)s;
+    struct tree_node *node = tree_next(&row->by_place);
 
     return node == NULL ? NULL : of_place(node);
 }

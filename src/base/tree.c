@@ -1,31 +1,45 @@
-/* Insertion and removal walk down by links, the places that hold the pointers, so that neither
- * recursion nor pointers to parents are needed. */
+/* Insertion and removal walk down by links, the places that hold the pointers, so that no recursion
+ * is needed. */
 #include "base/tree.h"
 
 #include <assert.h>
 #include <stddef.h>
 
+static void hang(struct tree_node **link, struct tree_node *node, struct tree_node *parent)
+{
+    *link = node;
+    if (node) {
+        node->parent = parent;
+    }
+}
+
 void tree_insert(struct tree *t, struct tree_node *node, uint64_t priority)
 {
     struct tree_node **link = &t->root;
-    node->priority = priority;
+    struct tree_node *parent = NULL;
     while (*link && (*link)->priority >= priority) {
-        link = t->compare(node, *link) < 0 ? &(*link)->left : &(*link)->right;
+        parent = *link;
+        link = t->compare(node, parent) < 0 ? &parent->left : &parent->right;
     }
     /* What was there is split into what is before the node and what is behind it. */
     struct tree_node *rest = *link;
+    struct tree_node *last_before = node;
+    struct tree_node *last_behind = node;
     struct tree_node **before = &node->left;
     struct tree_node **behind = &node->right;
-    *link = node;
+    node->priority = priority;
+    hang(link, node, parent);
     while (rest) {
         int order = t->compare(rest, node);
         assert(order != 0);
         if (order < 0) {
-            *before = rest;
+            hang(before, rest, last_before);
+            last_before = rest;
             before = &rest->right;
             rest = rest->right;
         } else {
-            *behind = rest;
+            hang(behind, rest, last_behind);
+            last_behind = rest;
             behind = &rest->left;
             rest = rest->left;
         }
@@ -36,26 +50,29 @@ void tree_insert(struct tree *t, struct tree_node *node, uint64_t priority)
 
 void tree_remove(struct tree *t, struct tree_node *node)
 {
+    struct tree_node *parent = node->parent;
     struct tree_node **link = &t->root;
-    while (*link != node) {
-        assert(*link);
-        link = t->compare(node, *link) < 0 ? &(*link)->left : &(*link)->right;
+    if (parent) {
+        link = parent->left == node ? &parent->left : &parent->right;
     }
+    assert(*link == node);
     /* Its subtrees are joined in its place. */
     struct tree_node *before = node->left;
     struct tree_node *behind = node->right;
     while (before && behind) {
         if (before->priority >= behind->priority) {
-            *link = before;
+            hang(link, before, parent);
+            parent = before;
             link = &before->right;
             before = before->right;
         } else {
-            *link = behind;
+            hang(link, behind, parent);
+            parent = behind;
             link = &behind->left;
             behind = behind->left;
         }
     }
-    *link = before ? before : behind;
+    hang(link, before ? before : behind, parent);
     *node = (struct tree_node){0};
 }
 
@@ -74,17 +91,26 @@ struct tree_node *tree_find(const struct tree *t, tree_reached_fn reached, void 
     return first;
 }
 
-struct tree_node *tree_next(const struct tree *t, const struct tree_node *node)
+static struct tree_node *leftmost(struct tree_node *node)
 {
-    struct tree_node *first = NULL;
-    struct tree_node *at = t->root;
-    while (at) {
-        if (t->compare(node, at) < 0) {
-            first = at;
-            at = at->left;
-        } else {
-            at = at->right;
-        }
+    while (node && node->left) {
+        node = node->left;
     }
-    return first;
+    return node;
+}
+
+struct tree_node *tree_first(const struct tree *t)
+{
+    return leftmost(t->root);
+}
+
+struct tree_node *tree_next(const struct tree_node *node)
+{
+    if (node->right) {
+        return leftmost(node->right);
+    }
+    while (node->parent && node->parent->right == node) {
+        node = node->parent;
+    }
+    return node->parent;
 }

@@ -1,6 +1,7 @@
 /* An intrusive ordered set: a treap, whose shape is that of a tree built in the order of its nodes'
  * priorities. With priorities that nobody can foresee it is balanced whatever comes in whatever
- * order: everything takes O(log n) comparisons. Never allocates. Not thread-safe. */
+ * order: insertion and search take O(log n) comparisons, removal and going on to the next node
+ * none. Never allocates. Not thread-safe. */
 #ifndef ARBE_BASE_TREE_H
 #define ARBE_BASE_TREE_H
 
@@ -8,9 +9,10 @@
 #include <stdint.h>
 
 struct tree_node {
-    struct tree_node *left;  /* before it */
-    struct tree_node *right; /* behind it */
-    uint64_t priority;       /* not below those of its children */
+    struct tree_node *parent; /* NULL: it is the root */
+    struct tree_node *left;   /* before it */
+    struct tree_node *right;  /* behind it */
+    uint64_t priority;        /* not below those of its children */
 };
 
 /* Below 0 when `a` comes before `b`; 0 for the same node only. */
@@ -40,7 +42,11 @@ typedef bool (*tree_reached_fn)(void *context, const struct tree_node *node);
 /* The first node that is reached, or NULL. */
 struct tree_node *tree_find(const struct tree *t, tree_reached_fn reached, void *context);
 
-/* The node behind `node`, which is in the tree, or NULL. */
-struct tree_node *tree_next(const struct tree *t, const struct tree_node *node);
+/* The first node of all, or NULL. */
+struct tree_node *tree_first(const struct tree *t);
+
+/* The node behind `node`, which is in a tree, or NULL. From the first to the last of many it takes
+ * a constant time each. */
+struct tree_node *tree_next(const struct tree_node *node);
 
 #endif

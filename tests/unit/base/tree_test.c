@@ -14,8 +14,11 @@ struct item {
     bool in;
 };
 
+static unsigned comparisons;
+
 static int by_key(const struct tree_node *a, const struct tree_node *b)
 {
+    comparisons++;
     unsigned x = container_of(a, struct item, node)->key;
     unsigned y = container_of(b, struct item, node)->key;
     return (x > y) - (x < y);
@@ -40,6 +43,7 @@ static unsigned check(const struct tree_node *node, const struct tree_node *abov
     if (!node) {
         return 0;
     }
+    assert_ptr_equal(node->parent, above);
     assert_true(!above || above->priority >= node->priority);
     assert_true(!node->left || by_key(node->left, node) < 0);
     assert_true(!node->right || by_key(node->right, node) > 0);
@@ -53,13 +57,14 @@ static void compare_all(const struct tree *t, const struct item *items)
     const struct tree_node *at = NULL;
     unsigned from = 0;
     at = tree_find(t, at_least, &from);
+    assert_ptr_equal(tree_first(t), at);
     for (unsigned i = 0; i < ITEMS; i++) {
         if (!items[i].in) {
             continue;
         }
         assert_ptr_equal(at, &items[i].node);
         assert_ptr_equal(tree_find(t, at_least, &(unsigned){items[i].key}), at);
-        at = tree_next(t, at);
+        at = tree_next(at);
     }
     assert_null(at);
     assert_null(tree_find(t, at_least, &(unsigned){ITEMS}));
@@ -99,7 +104,7 @@ static void a_tree_is_a_sorted_set(void **state)
     free(items);
 }
 
-/* Keys that come in order do not make a list of the tree. */
+/* Keys that come in order do not make a list of the tree; walks and removals compare nothing. */
 static void order_does_not_matter(void **state)
 {
     (void)state;
@@ -114,6 +119,17 @@ static void order_does_not_matter(void **state)
         tree_insert(&t, &items[i].node, next_random(&random));
     }
     assert_true(check(t.root, NULL) < 60);
+    comparisons = 0; /* from here on there are none */
+    unsigned seen = 0;
+    for (struct tree_node *at = tree_first(&t); at; at = tree_next(at)) {
+        assert_int_equal(container_of(at, struct item, node)->key, seen++);
+    }
+    assert_int_equal(seen, count);
+    for (unsigned i = 0; i < count; i++) {
+        tree_remove(&t, &items[i * 7 % count].node);
+    }
+    assert_null(t.root);
+    assert_int_equal(comparisons, 0);
     free(items);
 }
 
