@@ -22,6 +22,7 @@
 #define HTTP_REFUSED_TIMEOUT_MS        2000u  /* for the request that a refusal is sent to; close */
 #define HTTP_DRAIN_TIMEOUT_MS          30000u /* reading an unread body away; close */
 #define HTTP_CLOSING_TIMEOUT_MS        60000u /* sending what is left without progress; close */
+#define HTTP_STOPPING_TIMEOUT_MS       500u   /* so, live, once the server is to end; close */
 
 /* Connections above --max-connections whose request is waited for and answered; 503. Above those
  * the answer is sent at once. */

@@ -233,6 +233,7 @@ static void set_watchdog(void)
 
 /* A thread that sees to the connections that a gentle end did not bring to one. */
 struct closer {
+    const struct logger *logger;
     struct worker *workers;
     unsigned count;
     pthread_mutex_t mutex;
@@ -240,9 +241,10 @@ struct closer {
     bool done;
 };
 
-/* Under the lock: after so many seconds more, `act` on each worker. */
+/* Under the lock: after so many seconds more, unless all is over, says so and acts on each
+ * worker. */
 static void act_later(struct closer *closer, struct timespec *until, int seconds,
-                      void (*act)(struct worker *w))
+                      const char *sentence, void (*act)(struct worker *w))
 {
     int waited = 0;
 
@@ -250,7 +252,11 @@ static void act_later(struct closer *closer, struct timespec *until, int seconds
     while (!closer->done && waited != ETIMEDOUT) {
         waited = pthread_cond_timedwait(&closer->ended, &closer->mutex, until);
     }
-    for (unsigned i = 0; !closer->done && i < closer->count; i++) {
+    if (closer->done) {
+        return;
+    }
+    logger_line(closer->logger, LOGGER_INFO, "%s", sentence);
+    for (unsigned i = 0; i < closer->count; i++) {
         act(&closer->workers[i]);
     }
 }
@@ -262,15 +268,20 @@ static void *close_late(void *context)
 
     (void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail for this clock */
     (void)pthread_mutex_lock(&closer->mutex);
-    act_later(closer, &until, DRAIN_GENTLE_SECONDS, worker_hurry);
-    act_later(closer, &until, DRAIN_HURRY_SECONDS, worker_abort);
+    act_later(closer, &until, DRAIN_GENTLE_SECONDS,
+              "draining: requests that have not come whole by now are refused", worker_hurry);
+    act_later(closer, &until, DRAIN_HURRY_SECONDS,
+              "draining: connections that take nothing are dropped", worker_abort);
     (void)pthread_mutex_unlock(&closer->mutex);
     return NULL;
 }
 
-static void drain(struct worker *workers, unsigned count)
+static void drain(const struct server *server)
 {
-    struct closer closer = {.workers = workers, .count = count, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct closer closer = {.logger = &server->config->logger,
+                            .workers = server->workers,
+                            .count = server->config->worker_count,
+                            .mutex = PTHREAD_MUTEX_INITIALIZER};
     pthread_condattr_t attr;
     pthread_t thread;
 
@@ -281,7 +292,7 @@ static void drain(struct worker *workers, unsigned count)
     bool started = pthread_create(&thread, NULL, close_late, &closer) == 0;
 
     set_watchdog();
-    stop_workers(workers, count);
+    stop_workers(closer.workers, closer.count);
     if (started) {
         (void)pthread_mutex_lock(&closer.mutex);
         closer.done = true;
@@ -381,7 +392,7 @@ static int serve(struct server *server, struct worker *workers, const sigset_t *
         config->mount->stop(config->mount->context);
     }
     control_service_stop(server);
-    drain(workers, config->worker_count);
+    drain(server);
     if (!engine_failed(server->engine)) {
         on_alarm(leave_early);
     }

@@ -81,9 +81,17 @@ static void enter(struct session *s, enum session_state state, uint64_t deadline
     session_set_deadline(s, deadline_ms);
 }
 
+/* How long what is left may lie without progress. Who reads live comes again and misses nothing, so
+ * one that takes nothing does not hold up the server's end. */
+static uint64_t closing_ms(const struct session *s)
+{
+    return s->endless && s->worker->draining ? HTTP_STOPPING_TIMEOUT_MS : HTTP_CLOSING_TIMEOUT_MS;
+}
+
 static void begin_closing(struct session *s)
 {
-    enter(s, SESSION_CLOSING, HTTP_CLOSING_TIMEOUT_MS);
+    s->endless = s->state == SESSION_LIVE;
+    enter(s, SESSION_CLOSING, closing_ms(s));
     s->progress = 0;
     if (!s->gone) {
         conn_set_deadline(&s->conn, CONN_CLOSING_MS);
@@ -299,7 +307,7 @@ static void timed_out(struct session *s)
         break;
     case SESSION_CLOSING:
         if (output_moves(s)) {
-            session_set_deadline(s, HTTP_CLOSING_TIMEOUT_MS);
+            session_set_deadline(s, closing_ms(s));
         } else {
             session_drop(s);
         }
@@ -427,9 +435,13 @@ void session_drain(struct session *s)
             s->exchange->live_ops->stop(s->exchange);
         }
         break;
+    case SESSION_CLOSING:
+        if (s->endless) {
+            session_set_deadline(s, closing_ms(s));
+        }
+        break;
     case SESSION_BODY:
     case SESSION_DRAIN:
-    case SESSION_CLOSING:
         break;
     }
 }

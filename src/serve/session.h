@@ -30,6 +30,7 @@ struct session {
     uint64_t progress;         /* what had been moved at the last look, see on_timer */
     bool head_started;         /* HEAD: the head's time runs */
     bool advancing;            /* session_advance is at work further up the stack */
+    bool endless;              /* CLOSING: the last answer was a live one, which is resumed */
     bool gone;                 /* the connection is finished; only a pending op keeps the memory */
     bool refused;              /* came above the cap on connections */
 };

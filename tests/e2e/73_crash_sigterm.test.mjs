@@ -1,13 +1,13 @@
 // Tier 70: an orderly end (K13): parked appends are answered, readers end
 // cleanly, the process goes within its bound, and nothing is lost.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { Stream, TEXT, uniqueName } from './lib/http.mjs';
 import { liveReaders } from './lib/prometheus.mjs';
 import { Raw, head } from './lib/raw.mjs';
 import { serverFor } from './lib/server.mjs';
 import { Sse } from './lib/sse.mjs';
+import { connectionsTo, isStuck } from './lib/tcp.mjs';
 import { eventually, rounds } from './lib/wait.mjs';
 
 // Reads one answer, or null when the connection came to an end before its first byte.
@@ -21,13 +21,6 @@ async function answerOf(raw, method) {
         assert.equal(raw.bytes, consumed, `half an answer: ${error}`);
         return null;
     }
-}
-
-// How many connections to `port` hold bytes that the server has not read, accepted or not.
-function unreadSockets(port) {
-    const rows = readFileSync('/proc/net/tcp', 'utf8').trimEnd().split('\n').slice(1).map((line) => line.trim().split(/\s+/));
-    const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
-    return rows.filter(([, from, , state, queues]) => from.endsWith(local) && state === '01' && parseInt(queues.split(':')[1], 16) > 0).length;
 }
 
 // All kinds of clients at once, and what became of each append that they asked for.
@@ -310,7 +303,7 @@ describe('K13: SIGTERM', { timeout: 300_000 }, () => {
         const fresh = await Promise.all(Array.from({ length: 100 }, () => Raw.open(server)));
         const all = [...old, ...fresh];
         await Promise.all(all.map((raw) => raw.sendAll(head('HEAD', stream.path))));
-        await eventually('every request is in its socket', () => unreadSockets(server.port) === all.length);
+        await eventually('every request is in its socket', () => connectionsTo(server.port).filter(({ unread }) => unread > 0).length === all.length);
         const gone = server.kill('SIGTERM');
         server.child.kill('SIGCONT');
         await Promise.all(all.map(async (raw) => {
@@ -343,6 +336,25 @@ describe('K13: SIGTERM', { timeout: 300_000 }, () => {
         slow.destroy();
         await server.start();
         assert.equal((await stream.get()).text, 'x');
+    });
+
+    test('K13: a live reader that takes nothing is not waited for; who downloads is, while there is time', async (t) => {
+        const server = await serverFor(t);
+        const stream = new Stream(server, 's', TEXT);
+        await stream.create({}, 'x'.repeat(32 << 20));
+        for (const [query, dropped] of [['&live=sse', false], ['', true]]) {
+            const raw = await Raw.open(server);
+            raw.send(head('GET', `${stream.path}?offset=-1${query}`));
+            await raw.head();
+            raw.socket.pause();
+            await eventually('it takes nothing', () => isStuck(server, raw));
+            server.log = '';
+            assert.deepEqual(await server.kill('SIGTERM'), { code: 0, signal: null }, server.tail());
+            // The order of the server's own timers: what is told after nine seconds did not come to be.
+            assert.equal(/draining: connections that take nothing are dropped/.test(server.log), dropped, server.tail());
+            raw.destroy();
+            await server.start();
+        }
     });
 
     test('K13: a start after a clean stop and a start after a kill give the same', async (t) => {
