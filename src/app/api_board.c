@@ -32,7 +32,7 @@ static void put_rows(struct api_call *c, const struct board_state *state,
         paging_item(c, i);
         buf_append(&c->answer, row->json);
         last = row;
-        row = board_state_next(state, row);
+        row = board_state_next(row);
     }
     buf_append(&c->answer, SLICE("],\"nextAfter\":"));
     if (row == NULL) {

@@ -6,8 +6,10 @@
  * happens, and the thread is woken, listings begin no closer than a second. */
 #include "app/board_keeper.h"
 
+#include "base/dice.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/tree.h"
 #include "client/client.h"
 
 #include <assert.h>
@@ -37,8 +39,12 @@ struct told {
 
 /* A host of the watch, by its index there. */
 struct kept_host {
-    struct told told;           /* the thread's */
-    enum t3_reader_state state; /* under the lock */
+    atomic_int state; /* an enum t3_reader_state; any thread */
+    /* the thread's */
+    const struct t3_watch_host *host;
+    struct told told;
+    uint64_t due_ms;         /* when there is something to tell of it; UINT64_MAX: nothing */
+    struct tree_node by_due; /* on keeper.due, unless there is nothing */
 };
 
 struct board_keeper {
@@ -57,22 +63,22 @@ struct board_keeper {
     uint64_t seen;     /* number of the last change that readers were woken for */
     size_t host_count;
     struct kept_host *hosts;
+    struct tree due; /* hosts of which there is something to tell, by when */
+    uint64_t dice;   /* of that */
 
-    /* under the lock */
-    pthread_mutex_t mutex;
-    struct board_state *state;
-    struct list waiting; /* of board_reader.link */
+    struct board_state *state; /* it has the lock */
+    struct list waiting;       /* of board_reader.link; under the lock */
 };
 
 const struct board_state *board_keeper_lock(struct board_keeper *k)
 {
-    (void)pthread_mutex_lock(&k->mutex);
+    board_state_lock(k->state);
     return k->state;
 }
 
 void board_keeper_unlock(struct board_keeper *k)
 {
-    (void)pthread_mutex_unlock(&k->mutex);
+    board_state_unlock(k->state);
 }
 
 /* ---------------------------------------------------------------------------------- the changes */
@@ -80,15 +86,8 @@ void board_keeper_unlock(struct board_keeper *k)
 static void on_row(void *context, const struct t3_board_row *row, int gone)
 {
     struct board_keeper *k = context;
-    int code = 0;
+    int code = gone ? board_state_remove(k->state, row) : board_state_put(k->state, row);
 
-    (void)board_keeper_lock(k);
-    if (gone) {
-        board_state_remove(k->state, row);
-    } else {
-        code = board_state_put(k->state, row);
-    }
-    board_keeper_unlock(k);
     k->behind = k->behind || code != 0;
 }
 
@@ -145,33 +144,15 @@ static int put_host(struct board_keeper *k, const struct t3_watch_host *host)
 
     buf_init_fixed(&json, memory, sizeof(memory));
     format_host(&json, host);
-    (void)board_keeper_lock(k);
-    int code = board_state_put_host(k->state, host->index, slice_of(host->label), buf_slice(&json));
-
-    k->hosts[host->index].state = host->state;
-    board_keeper_unlock(k);
-    return code;
-}
-
-static void on_host(void *context, const struct t3_watch_host *host)
-{
-    struct board_keeper *k = context;
-
-    assert(host->index < k->host_count); /* none is added once it has started */
-    if (put_host(k, host) != 0) {
-        k->behind = true;
-    }
+    atomic_store(&k->hosts[host->index].state, host->state);
+    return board_state_put_host(k->state, host->index, slice_of(host->label), buf_slice(&json));
 }
 
 static int list_row(void *context, const struct t3_board_row *row)
 {
     struct board_keeper *k = context;
 
-    (void)board_keeper_lock(k);
-    int code = board_state_put(k->state, row);
-
-    board_keeper_unlock(k);
-    return code;
+    return board_state_put(k->state, row);
 }
 
 /* Makes the state what the watch knows. */
@@ -179,19 +160,13 @@ static void catch_up(struct board_keeper *k)
 {
     int code = 0;
 
-    (void)board_keeper_lock(k);
     board_state_begin_listing(k->state);
-    board_keeper_unlock(k);
     for (size_t i = 0; code == 0 && i < k->host_count; i++) {
-        code = put_host(k, t3_watch_host_at(k->watch, i));
+        code = put_host(k, k->hosts[i].host);
     }
     code = code == 0 ? t3_board_each(t3_watch_board(k->watch), list_row, k) : code;
-    if (code == 0) {
-        (void)board_keeper_lock(k);
-        board_state_end_listing(k->state);
-        board_keeper_unlock(k);
-        k->behind = false;
-    }
+    code = code == 0 ? board_state_end_listing(k->state) : code;
+    k->behind = code != 0;
 }
 
 /* Catches up, if it must and may by now. Returns after how many milliseconds it is to be called
@@ -225,7 +200,7 @@ static bool is_news(const struct told *told, const struct t3_watch_host *host)
     return false;
 }
 
-/* Notes what needs no words. */
+/* Notes what needs no words. It is seen at each change, so `since_ms` is when it began. */
 static void follow(struct told *told, const struct t3_watch_host *host, uint64_t now)
 {
     told->full = told->full && host->full;
@@ -249,6 +224,43 @@ static uint64_t due_ms(const struct told *told, const struct t3_watch_host *host
         return late_ms > told->next_ms ? late_ms : told->next_ms;
     }
     return UINT64_MAX;
+}
+
+static struct kept_host *of_due(const struct tree_node *node)
+{
+    return container_of(node, struct kept_host, by_due);
+}
+
+static int compare_due(const struct tree_node *a, const struct tree_node *b)
+{
+    const struct kept_host *x = of_due(a);
+    const struct kept_host *y = of_due(b);
+
+    return x->due_ms == y->due_ms ? (x > y) - (x < y) : x->due_ms > y->due_ms ? 1 : -1;
+}
+
+/* Looks at a host that has changed, or of which something was told: when there is more to tell. */
+static void schedule(struct board_keeper *k, struct kept_host *h, uint64_t now)
+{
+    if (h->due_ms != UINT64_MAX) {
+        tree_remove(&k->due, &h->by_due);
+    }
+    follow(&h->told, h->host, now);
+    h->due_ms = due_ms(&h->told, h->host);
+    if (h->due_ms != UINT64_MAX) {
+        tree_insert(&k->due, &h->by_due, dice_roll(&k->dice));
+    }
+}
+
+static void on_host(void *context, const struct t3_watch_host *host)
+{
+    struct board_keeper *k = context;
+
+    assert(host->index < k->host_count); /* none is added once it has started */
+    schedule(k, &k->hosts[host->index], client_now_ms());
+    if (put_host(k, host) != 0) {
+        k->behind = true;
+    }
 }
 
 static void tell_state(const struct logger *logger, const struct t3_watch_host *host)
@@ -291,26 +303,21 @@ static void tell(const struct board_keeper *k, const struct t3_watch_host *host,
     told->next_ms = now + TOLD_MS;
 }
 
-/* Tells the operator how the hosts stand; a host that comes and goes, at most so often. Returns
- * after how many milliseconds there is more to tell; -1: nothing. */
+/* Tells the operator how the hosts stand; a host that comes and goes, at most so often. Costs what
+ * there is to tell, however many hosts there are. Returns after how many milliseconds there is
+ * more; -1: nothing. */
 static int tell_all(struct board_keeper *k)
 {
     uint64_t now = client_now_ms();
-    uint64_t first = UINT64_MAX;
+    struct tree_node *first = NULL;
 
-    for (size_t i = 0; i < k->host_count; i++) {
-        const struct t3_watch_host *host = t3_watch_host_at(k->watch, i);
-        struct told *told = &k->hosts[i].told;
+    while ((first = tree_first(&k->due)) != NULL && of_due(first)->due_ms <= now) {
+        struct kept_host *h = of_due(first);
 
-        follow(told, host, now);
-        if (due_ms(told, host) <= now) {
-            tell(k, host, told, now);
-        }
-        uint64_t due = due_ms(told, host);
-
-        first = due < first ? due : first;
+        tell(k, h->host, &h->told, now);
+        schedule(k, h, now);
     }
-    return first == UINT64_MAX ? -1 : (int)(first - now);
+    return first == NULL ? -1 : (int)(of_due(first)->due_ms - now);
 }
 
 /* Wakes who waits, if anything changed. */
@@ -324,8 +331,7 @@ static void wake_readers(struct board_keeper *k)
             struct board_reader *r = container_of(node, struct board_reader, link);
 
             list_remove(node);
-            if (!r->posted) {
-                r->posted = true;
+            if (!atomic_exchange(&r->posted, true)) {
                 loop_post(r->loop, &r->task);
             }
         }
@@ -337,7 +343,7 @@ void board_reader_init(struct board_reader *r)
 {
     list_init(&r->link);
     list_init(&r->task.link);
-    r->posted = false;
+    atomic_init(&r->posted, false);
 }
 
 void board_keeper_wait(struct board_keeper *k, struct board_reader *r)
@@ -347,11 +353,10 @@ void board_keeper_wait(struct board_keeper *k, struct board_reader *r)
     }
 }
 
-void board_keeper_woken(struct board_keeper *k, struct board_reader *r)
+void board_reader_woken(struct board_reader *r)
 {
-    (void)board_keeper_lock(k);
-    r->posted = false;
-    board_keeper_unlock(k);
+    /* What changes from now on posts it again; what changed before, it will see. */
+    atomic_store(&r->posted, false);
 }
 
 void board_keeper_leave(struct board_keeper *k, struct board_reader *r)
@@ -423,14 +428,19 @@ static int open_parts(struct board_keeper *k, struct errmsg *msg)
         return err_set(msg, ERR_IO, "there are no random numbers");
     }
     k->epoch = random[0];
+    k->dice = random[1];
     k->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (k->wake_fd < 0) {
         int code = err_from_errno(errno);
 
         return err_set(msg, code, "cannot make an eventfd: %s", err_text(code));
     }
-    int code = board_state_create(k->config.tombs_max > 0 ? k->config.tombs_max : BOARD_TOMBS_MAX,
-                                  random[1], &k->state);
+    const struct board_state_config config = {
+        .tombs_max = k->config.tombs_max > 0 ? k->config.tombs_max : BOARD_TOMBS_MAX,
+        .epoch = random[0],
+        .seed = random[1],
+    };
+    int code = board_state_create(&config, &k->state);
 
     if (code != 0) {
         return err_set(msg, code, "%s", err_text(code));
@@ -449,7 +459,7 @@ int board_keeper_create(const struct board_keeper_config *config, struct board_k
     k->config = *config;
     k->wake_fd = -1;
     list_init(&k->waiting);
-    (void)pthread_mutex_init(&k->mutex, NULL); /* does not fail on Linux */
+    tree_init(&k->due, compare_due);
     int code = open_parts(k, msg);
 
     if (code != 0) {
@@ -476,7 +486,9 @@ static int add_hosts(struct board_keeper *k)
         return ERR_NOMEM;
     }
     for (size_t i = 0; code == 0 && i < count; i++) {
-        code = put_host(k, t3_watch_host_at(k->watch, i));
+        k->hosts[i].host = t3_watch_host_at(k->watch, i);
+        k->hosts[i].due_ms = UINT64_MAX;
+        code = put_host(k, k->hosts[i].host);
         k->host_count = code == 0 ? i + 1 : k->host_count;
     }
     return code;
@@ -531,7 +543,6 @@ void board_keeper_destroy(struct board_keeper *k)
         (void)close(k->wake_fd); /* nothing is in it */
     }
     free(k->hosts);
-    (void)pthread_mutex_destroy(&k->mutex); /* nobody holds it */
     free(k);
 }
 
@@ -546,7 +557,7 @@ void board_keeper_get_stats(struct board_keeper *k, struct board_stats *ret_stat
     (void)board_keeper_lock(k);
     ret_stats->rows = board_state_count(k->state);
     for (size_t i = 0; i < board_state_host_count(k->state); i++) {
-        ret_stats->hosts[k->hosts[i].state]++;
+        ret_stats->hosts[atomic_load(&k->hosts[i].state)]++;
     }
     board_keeper_unlock(k);
 }

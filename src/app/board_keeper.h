@@ -1,8 +1,8 @@
 /* Keeps the board of the T3 hosts that a server watches, and tells who reads it live. One thread
- * does the watching (t3/watch.h) and every change of the state (board_state.h). Each is under a
- * lock that is never held while anything is waited for, but for as long as it takes to write a row
- * as JSON, to copy a page of the API or, after a time without memory, to look at each row once.
- * Without hosts there is no thread, and the board stays empty.
+ * does the watching (t3/watch.h) and every change of the state (board_state.h), whose lock is never
+ * held while anything is waited for, written as JSON or told to the log: for as long as it takes
+ * to put a change in place, to copy a page of the API, or to wake who waits. Without hosts there is
+ * no thread, and the board stays empty.
  *
  * Life: created; hosts are added to its watch; started; ended, after which nothing changes any
  * more; destroyed. */
@@ -15,6 +15,8 @@
 #include "base/task.h"
 #include "net/loop.h"
 #include "t3/watch.h"
+
+#include <stdatomic.h>
 
 struct board_keeper;
 
@@ -70,8 +72,8 @@ struct board_reader {
     struct task task;  /* its `run`, set by the reader, is called on the loop when there is one */
     struct loop *loop; /* set by the reader */
     /* private */
-    struct list link; /* on keeper.waiting */
-    bool posted;      /* the task is on its way */
+    struct list link;   /* on keeper.waiting */
+    atomic_bool posted; /* the task is on its way */
 };
 
 /* Prepares a reader whose `task.run` and `loop` are set. */
@@ -81,7 +83,7 @@ void board_reader_init(struct board_reader *r);
 void board_keeper_wait(struct board_keeper *k, struct board_reader *r);
 
 /* The task has begun: the first thing that it does, on the loop's thread. */
-void board_keeper_woken(struct board_keeper *k, struct board_reader *r);
+void board_reader_woken(struct board_reader *r);
 
 /* It waits no more, and its task does not run. On the loop's thread. */
 void board_keeper_leave(struct board_keeper *k, struct board_reader *r);

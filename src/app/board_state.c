@@ -1,8 +1,13 @@
 /* Every item is in a tree by the number of its last change, which is the order in which readers are
  * given them; rows are in a second one by their place. A row that goes keeps its item as a
- * tombstone, so that going needs no memory. */
+ * tombstone.
+ *
+ * A change has two steps: all that needs memory or time is made, texts above all; then, under the
+ * lock, it is put in place, which cannot fail. The map and the tombstones' list are not for
+ * readers, and change outside of it. */
 #include "app/board_state.h"
 
+#include "app/board_cursor.h"
 #include "base/buf.h"
 #include "base/dice.h"
 #include "base/json.h"
@@ -10,23 +15,32 @@
 #include "t3/row_json.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
 
-#define ROW_BYTES_MAX (1u * MIB) /* of JSON; what a row holds is capped far below */
+#define EVENT_BYTES_MAX (1u * MIB) /* what a row or host holds is capped far below */
+
+/* An event that was made and is nobody's yet. */
+struct text {
+    char *memory;
+    struct slice event;
+    struct slice json; /* in there */
+};
 
 struct board_state {
+    pthread_mutex_t mutex; /* what readers look at changes under it */
     struct map map;        /* rows and tombstones, by host and thread id */
     struct tree by_number; /* all */
     struct tree by_place;  /* rows */
     struct list tombs;     /* oldest first */
     size_t tomb_count;
-    size_t tombs_max;
+    struct buf draft; /* events are written here first, since their length is not known */
+    struct board_state_config config;
     size_t count;     /* of rows */
     uint64_t number;  /* of the last change */
     uint64_t dropped; /* of the newest tombstone that was dropped; 0: none */
     uint64_t listing; /* number of the last listing */
-    uint64_t seed;
-    uint64_t dice; /* of the trees */
+    uint64_t dice;    /* of the trees */
     struct board_item **hosts;
     size_t host_count;
     size_t host_cap;
@@ -63,7 +77,7 @@ static int compare_rows(const struct tree_node *a, const struct tree_node *b)
     return compare_places(&of_place(a)->place, &of_place(b)->place);
 }
 
-int board_state_create(size_t tombs_max, uint64_t seed, struct board_state **ret_state)
+int board_state_create(const struct board_state_config *config, struct board_state **ret_state)
 {
     struct board_state *s = calloc(1, sizeof(*s));
 
@@ -74,11 +88,23 @@ int board_state_create(size_t tombs_max, uint64_t seed, struct board_state **ret
     tree_init(&s->by_number, compare_numbers);
     tree_init(&s->by_place, compare_rows);
     list_init(&s->tombs);
-    s->tombs_max = tombs_max;
-    s->seed = seed;
-    s->dice = seed;
+    buf_init(&s->draft, EVENT_BYTES_MAX);
+    (void)pthread_mutex_init(&s->mutex, NULL); /* does not fail on Linux */
+    s->config = *config;
+    s->dice = config->seed;
     *ret_state = s;
     return 0;
+}
+
+void board_state_lock(const struct board_state *s)
+{
+    /* A reader changes nothing but the lock. */
+    (void)pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&s->mutex);
+}
+
+void board_state_unlock(const struct board_state *s)
+{
+    (void)pthread_mutex_unlock((pthread_mutex_t *)(uintptr_t)&s->mutex);
 }
 
 static void free_item(struct board_item *item)
@@ -99,6 +125,8 @@ void board_state_destroy(struct board_state *s)
         free_item(of_number(node));
     }
     map_finish(&s->map);
+    buf_finish(&s->draft);
+    (void)pthread_mutex_destroy(&s->mutex); /* nobody holds it */
     free(s->hosts);
     free(s);
 }
@@ -123,15 +151,67 @@ static struct board_item *make_item(enum board_kind kind, struct slice host, str
     return item;
 }
 
-/* Takes over `memory`. */
-static void set_json(struct board_item *item, char *memory, size_t len)
+/* ------------------------------------------------------------------------------------ the texts */
+
+static const struct slice heads[] = {
+    [BOARD_HOST] = SLICE("event: host\ndata: "),
+    [BOARD_ROW] = SLICE("event: row\ndata: "),
+    [BOARD_GONE] = SLICE("event: gone\ndata: "),
+};
+
+/* Begins an event in the draft. Its JSON is appended next. */
+static struct buf *begin_draft(struct board_state *s, enum board_kind kind)
 {
-    free(item->memory);
-    item->memory = memory;
-    item->json = (struct slice){memory, len};
+    buf_clear(&s->draft);
+    buf_append(&s->draft, heads[kind]);
+    return &s->draft;
 }
 
-/* It has changed, and is the newest from now on. */
+/* The JSON in the draft, which has no end yet. */
+static struct slice drafted(const struct board_state *s, enum board_kind kind)
+{
+    return (struct slice){s->draft.ptr + heads[kind].len, s->draft.len - heads[kind].len};
+}
+
+/* Ends the draft with the number of the next change, and makes a text of it. ERR_NOMEM. */
+static int end_draft(struct board_state *s, enum board_kind kind, struct text *ret_text)
+{
+    const struct board_cursor cursor = {s->config.epoch, s->number + 1};
+    const size_t json_len = s->draft.len - heads[kind].len;
+    char id[BOARD_CURSOR_BYTES];
+
+    board_cursor_format(&cursor, id);
+    buf_append(&s->draft, SLICE("\nid: "));
+    buf_append(&s->draft, slice_of(id));
+    buf_append(&s->draft, SLICE("\n\n"));
+    char *memory = s->draft.failed ? NULL : malloc(s->draft.len);
+
+    if (memory == NULL) {
+        return ERR_NOMEM;
+    }
+    memcpy(memory, s->draft.ptr, s->draft.len);
+    *ret_text = (struct text){
+        .memory = memory,
+        .event = {memory, s->draft.len},
+        .json = {memory + heads[kind].len, json_len},
+    };
+    return 0;
+}
+
+/* Under the lock: the item has another text. Returns the memory of the one before, to be freed. */
+static char *exchange_text(struct board_item *item, const struct text *text)
+{
+    char *before = item->memory;
+
+    item->memory = text->memory;
+    item->event = text->event;
+    item->json = text->json;
+    return before;
+}
+
+/* ---------------------------------------------------------------------------------- the changes */
+
+/* Under the lock: it has changed, and is the newest from now on. */
 static void touch(struct board_state *s, struct board_item *item)
 {
     if (item->number != 0) {
@@ -143,7 +223,7 @@ static void touch(struct board_state *s, struct board_item *item)
 
 static uint64_t hash_of(const struct board_state *s, struct slice host, struct slice thread_id)
 {
-    return slice_hash(thread_id, slice_hash(host, s->seed));
+    return slice_hash(thread_id, slice_hash(host, s->config.seed));
 }
 
 static struct slice slice_of_text(struct t3_board_text text)
@@ -191,6 +271,7 @@ static int add_row(struct board_state *s, const struct t3_board_row *row,
     return 0;
 }
 
+/* Under the lock. */
 static void place_row(struct board_state *s, struct board_item *item,
                       const struct t3_board_row *row)
 {
@@ -207,36 +288,41 @@ static void place_row(struct board_state *s, struct board_item *item,
     tree_insert(&s->by_place, &item->by_place, dice_roll(&s->dice));
 }
 
+static void set_row(struct board_state *s, struct board_item *item, const struct t3_board_row *row,
+                    const struct text *text)
+{
+    board_state_lock(s);
+    char *before = exchange_text(item, text);
+
+    place_row(s, item, row);
+    touch(s, item);
+    board_state_unlock(s);
+    free(before);
+}
+
 int board_state_put(struct board_state *s, const struct t3_board_row *row)
 {
     struct board_item *item = find(s, slice_of_text(row->host), slice_of_text(row->thread_id));
-    struct buf json;
+    struct text text;
 
-    buf_init(&json, ROW_BYTES_MAX);
-    t3_row_json(&json, row);
-    if (!json.failed && item != NULL && item->kind == BOARD_ROW &&
-        slice_equal(item->json, buf_slice(&json))) {
-        item->listed = s->listing;
-        buf_finish(&json);
-        return 0;
+    t3_row_json(begin_draft(s, BOARD_ROW), row);
+    if (item == NULL || item->kind != BOARD_ROW || s->draft.failed ||
+        !slice_equal(item->json, drafted(s, BOARD_ROW))) {
+        if (end_draft(s, BOARD_ROW, &text) != 0) {
+            return ERR_NOMEM;
+        }
+        if (item == NULL && add_row(s, row, &item) != 0) {
+            free(text.memory);
+            return ERR_NOMEM;
+        }
+        set_row(s, item, row, &text);
     }
-    char *memory = json.failed ? NULL : malloc(json.len);
-
-    if (memory == NULL || (item == NULL && add_row(s, row, &item) != 0)) {
-        free(memory);
-        buf_finish(&json);
-        return ERR_NOMEM;
-    }
-    memcpy(memory, json.ptr, json.len);
-    set_json(item, memory, json.len);
-    buf_finish(&json);
     item->listed = s->listing;
-    place_row(s, item, row);
-    touch(s, item);
     return 0;
 }
 
-/* Forgets the oldest tombstone: who has not seen it cannot be told any more. */
+/* Under the lock: forgets the oldest tombstone, since who has not seen it cannot be told any
+ * more. */
 static void drop_tomb(struct board_state *s)
 {
     struct board_item *item = container_of(list_first(&s->tombs), struct board_item, tombs);
@@ -249,65 +335,92 @@ static void drop_tomb(struct board_state *s)
     free_item(item);
 }
 
-static void bury(struct board_state *s, struct board_item *item)
+static int bury(struct board_state *s, struct board_item *item)
 {
+    const struct board_place *place = &item->place;
+    const struct t3_board_row key = {
+        .host = {place->host.ptr, place->host.len},
+        .thread_id = {place->thread_id.ptr, place->thread_id.len},
+    };
+    struct text text;
+
+    t3_row_key_json(begin_draft(s, BOARD_GONE), &key);
+    if (end_draft(s, BOARD_GONE, &text) != 0) {
+        return ERR_NOMEM;
+    }
+    board_state_lock(s);
+    char *before = exchange_text(item, &text);
+
     tree_remove(&s->by_place, &item->by_place);
     item->kind = BOARD_GONE;
     s->count--;
-    set_json(item, NULL, 0);
     touch(s, item);
     list_append(&s->tombs, &item->tombs);
     s->tomb_count++;
-    while (s->tomb_count > s->tombs_max) {
+    while (s->tomb_count > s->config.tombs_max) {
         drop_tomb(s);
     }
+    board_state_unlock(s);
+    free(before);
+    return 0;
 }
 
-void board_state_remove(struct board_state *s, const struct t3_board_row *row)
+int board_state_remove(struct board_state *s, const struct t3_board_row *row)
 {
     struct board_item *item = find(s, slice_of_text(row->host), slice_of_text(row->thread_id));
 
-    if (item != NULL && item->kind == BOARD_ROW) {
-        bury(s, item);
-    }
+    return item == NULL || item->kind != BOARD_ROW ? 0 : bury(s, item);
 }
 
-static int add_host(struct board_state *s, struct slice label)
+/* Room for one more host. */
+static int reserve_host(struct board_state *s)
 {
-    if (s->host_count == s->host_cap) {
-        size_t cap = s->host_cap == 0 ? 8 : s->host_cap * 2;
-        struct board_item **hosts = realloc(s->hosts, cap * sizeof(struct board_item *));
+    size_t cap = s->host_cap == 0 ? 8 : s->host_cap * 2;
 
-        if (hosts == NULL) {
-            return ERR_NOMEM;
-        }
+    if (s->host_count < s->host_cap) {
+        return 0;
+    }
+    board_state_lock(s);
+    struct board_item **hosts = realloc(s->hosts, cap * sizeof(struct board_item *));
+
+    if (hosts != NULL) {
         s->hosts = hosts;
         s->host_cap = cap;
     }
-    struct board_item *item = make_item(BOARD_HOST, label, (struct slice){NULL, 0});
-
-    if (item == NULL) {
-        return ERR_NOMEM;
-    }
-    s->hosts[s->host_count++] = item;
-    return 0;
+    board_state_unlock(s);
+    return hosts == NULL ? ERR_NOMEM : 0;
 }
 
 int board_state_put_host(struct board_state *s, size_t i, struct slice label, struct slice json)
 {
+    struct board_item *item = i < s->host_count ? s->hosts[i] : NULL;
+    struct text text;
+
     assert(i <= s->host_count && json.len > 0);
-    if (i < s->host_count && slice_equal(s->hosts[i]->json, json)) {
+    if (item != NULL && slice_equal(item->json, json)) {
         return 0;
     }
-    char *memory = malloc(json.len);
-
-    if (memory == NULL || (i == s->host_count && add_host(s, label) != 0)) {
-        free(memory);
+    buf_append(begin_draft(s, BOARD_HOST), json);
+    if (end_draft(s, BOARD_HOST, &text) != 0) {
         return ERR_NOMEM;
     }
-    memcpy(memory, json.ptr, json.len);
-    set_json(s->hosts[i], memory, json.len);
-    touch(s, s->hosts[i]);
+    if (item == NULL) {
+        item = make_item(BOARD_HOST, label, (struct slice){NULL, 0});
+        if (item == NULL || reserve_host(s) != 0) {
+            free(item);
+            free(text.memory);
+            return ERR_NOMEM;
+        }
+    }
+    board_state_lock(s);
+    char *before = exchange_text(item, &text);
+
+    touch(s, item);
+    if (i == s->host_count) {
+        s->hosts[s->host_count++] = item;
+    }
+    board_state_unlock(s);
+    free(before);
     return 0;
 }
 
@@ -316,19 +429,23 @@ void board_state_begin_listing(struct board_state *s)
     s->listing++;
 }
 
-void board_state_end_listing(struct board_state *s)
+int board_state_end_listing(struct board_state *s)
 {
     const struct board_item *next = board_state_behind(s, NULL);
+    int code = 0;
 
-    while (next != NULL) {
+    while (code == 0 && next != NULL) {
         struct board_item *item = of_place(&next->by_place);
 
-        next = board_state_next(s, next);
+        next = board_state_next(next);
         if (item->listed != s->listing) {
-            bury(s, item);
+            code = bury(s, item);
         }
     }
+    return code;
 }
+
+/* ---------------------------------------------------------------------------------- the reading */
 
 uint64_t board_state_number(const struct board_state *s)
 {
@@ -354,6 +471,13 @@ const struct board_item *board_state_after(const struct board_state *s, uint64_t
     return node == NULL ? NULL : of_number(node);
 }
 
+const struct board_item *board_state_later(const struct board_item *item)
+{
+    struct tree_node *node = tree_next(&item->by_number);
+
+    return node == NULL ? NULL : of_number(node);
+}
+
 size_t board_state_count(const struct board_state *s)
 {
     return s->count;
@@ -370,30 +494,23 @@ const struct board_item *board_state_host_at(const struct board_state *s, size_t
     return s->hosts[i];
 }
 
-/* What is_behind is asked about. */
-struct behind {
-    const struct board_place *place; /* NULL: every row is */
-};
-
-static bool is_behind(void *context, const struct tree_node *node)
+static bool is_behind(void *place, const struct tree_node *node)
 {
-    const struct behind *b = context;
-
-    return b->place == NULL || compare_places(&of_place(node)->place, b->place) > 0;
+    return compare_places(&of_place(node)->place, place) > 0;
 }
 
 const struct board_item *board_state_behind(const struct board_state *s,
                                             const struct board_place *place)
 {
-    struct behind context = {place};
-    struct tree_node *node = tree_find(&s->by_place, is_behind, &context);
+    struct tree_node *node = place == NULL
+                                 ? tree_first(&s->by_place)
+                                 : tree_find(&s->by_place, is_behind, (void *)(uintptr_t)place);
 
     return node == NULL ? NULL : of_place(node);
 }
 
-const struct board_item *board_state_next(const struct board_state *s, const struct board_item *row)
+const struct board_item *board_state_next(const struct board_item *row)
 {
-    (void)s;
     struct tree_node *node = tree_next(&row->by_place);
 
     return node == NULL ? NULL : of_place(node);

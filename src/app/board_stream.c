@@ -7,7 +7,6 @@
 #include "serve/event_stream.h"
 #include "serve/handlers.h"
 #include "serve/reply.h"
-#include "t3/row_json.h"
 
 #include <stdlib.h>
 
@@ -23,6 +22,7 @@ struct reader {
     bool fresh;     /* nothing was sent yet */
     bool anew;      /* to be told that it begins anew */
     bool current;   /* it was told that it knows all */
+    bool waits;     /* for a change */
 };
 
 static struct reader *reader_of(struct exchange *x)
@@ -47,52 +47,34 @@ static void append_id(const struct reader *r, struct buf *out)
     buf_append_format(out, "id: %s\n\n", text);
 }
 
-static void append_item(const struct reader *r, const struct board_item *item, struct buf *out)
+/* Appends what changed, until a frame is full or the reader knows all: then true. */
+static bool append_changes(struct reader *r, const struct board_state *state, struct buf *out)
 {
-    static const char *const names[] = {
-        [BOARD_HOST] = "host", [BOARD_ROW] = "row", [BOARD_GONE] = "gone"};
-    const struct board_place *place = &item->place;
-
-    buf_append_format(out, "event: %s\ndata: ", names[item->kind]);
-    if (item->kind == BOARD_GONE) {
-        const struct t3_board_row key = {
-            .host = {place->host.ptr, place->host.len},
-            .thread_id = {place->thread_id.ptr, place->thread_id.len},
-        };
-
-        t3_row_key_json(out, &key);
-    } else {
-        buf_append(out, item->json);
-    }
-    buf_append_char(out, '\n');
-    append_id(r, out);
-}
-
-/* Appends what changed, until a frame is full or the reader knows all. */
-static void append_changes(struct reader *r, const struct board_state *state, struct buf *out)
-{
-    const struct board_item *item = NULL;
+    const struct board_item *item = board_state_after(state, r->at);
     const size_t end = out->len + FRAME_BYTES;
 
-    while (out->len < end && !out->failed && (item = board_state_after(state, r->at)) != NULL) {
+    for (; item != NULL; item = board_state_later(item)) {
+        if (out->len >= end || out->failed) {
+            return false;
+        }
         r->at = item->number;
         if (item->kind != BOARD_GONE || item->number > r->began) {
-            append_item(r, item, out);
+            buf_append(out, item->event);
         }
     }
-    if (item == NULL && !r->current) {
+    if (!r->current) {
         r->current = true;
         r->at = board_state_number(state);
         buf_append(out, SLICE("event: current\ndata: {}\n"));
         append_id(r, out);
     }
+    return true;
 }
 
-/* Appends what there is to tell. False: nothing, and the reader waits. */
-static bool fill(struct reader *r, struct buf *out)
+/* Appends what there is to tell, a frame at most. When that is all, the reader waits. */
+static void fill(struct reader *r, struct buf *out)
 {
     const struct board_state *state = board_keeper_lock(r->keeper);
-    const size_t begin = out->len;
 
     if (!board_state_knows(state, r->at > r->began ? r->at : r->began)) {
         begin_anew(r, state);
@@ -105,21 +87,24 @@ static bool fill(struct reader *r, struct buf *out)
     }
     r->fresh = false;
     r->anew = false;
-    append_changes(r, state, out);
-    bool told = out->failed || out->len > begin;
-
-    if (!told) {
+    r->waits = append_changes(r, state, out);
+    if (r->waits) {
         board_keeper_wait(r->keeper, &r->waiter);
     }
     board_keeper_unlock(r->keeper);
-    return told;
 }
 
 /* Feeds the reader until it waits for a change, or for its output. */
 static void pump(struct exchange *x)
 {
-    while (conn_output_bytes(&x->session->conn) <= EVENT_STREAM_OUTPUT_BYTES_MAX) {
-        if (!fill(reader_of(x), event_stream_chunk(x)) || !event_stream_send(x)) {
+    struct reader *r = reader_of(x);
+
+    while (!r->waits && conn_output_bytes(&x->session->conn) <= EVENT_STREAM_OUTPUT_BYTES_MAX) {
+        struct buf *out = event_stream_chunk(x);
+        const size_t begin = out->len;
+
+        fill(r, out);
+        if ((out->failed || out->len > begin) && !event_stream_send(x)) {
             return;
         }
     }
@@ -130,7 +115,8 @@ static void wake(struct task *task)
     struct reader *r = container_of(task, struct reader, waiter.task);
     struct session *s = r->x->session;
 
-    board_keeper_woken(r->keeper, &r->waiter);
+    board_reader_woken(&r->waiter);
+    r->waits = false;
     pump(r->x);
     session_advance(s);
 }

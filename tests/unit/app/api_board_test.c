@@ -73,7 +73,9 @@ static struct board_state *crowded(void)
     char json[320];
     char id[16];
 
-    assert_int_equal(board_state_create(4, 1, &s), 0);
+    const struct board_state_config config = {.tombs_max = 4, .seed = 1};
+
+    assert_int_equal(board_state_create(&config, &s), 0);
     memset(label, 'h', sizeof(label));
     for (unsigned i = 0; i < HOSTS; i++) {
         struct slice name = {label, sizeof(label) - 1};

@@ -20,11 +20,11 @@ static uint64_t fake_now_ms(void)
 #include <fcntl.h>
 #include <stdio.h>
 
-#define LOG_BYTES 8192
+#define LOG_BYTES 16384
 
 /* ------------------------------------------------------------------- the watch that is played */
 
-#define HOSTS_MAX 2
+#define HOSTS_MAX 64
 
 struct t3_watch {
     struct t3_watch_options options;
@@ -34,6 +34,7 @@ struct t3_watch {
     int fd;
     atomic_uint steps;
     atomic_uint retries;
+    atomic_uint looks; /* calls of t3_watch_host_at */
     pthread_mutex_t mutex;
     const char *chunk; /* to be folded in the next step; NULL: none */
     bool changed[HOSTS_MAX];
@@ -102,6 +103,7 @@ size_t t3_watch_host_count(const struct t3_watch *watch)
 
 const struct t3_watch_host *t3_watch_host_at(const struct t3_watch *watch, size_t i)
 {
+    atomic_fetch_add(&played.looks, 1);
     return &watch->hosts[i];
 }
 
@@ -169,6 +171,7 @@ static int set_up(void **state)
     const struct board_keeper_config config = {.logger = &rig.logger, .tombs_max = 4};
     struct errmsg msg;
 
+    now_ms = 0;
     rig = (struct rig){.keeper = NULL};
     assert_int_equal(pipe2(rig.log_fds, O_NONBLOCK), 0);
     rig.logger = (struct logger){.fd = rig.log_fds[1]};
@@ -230,7 +233,7 @@ static void woken(struct task *task)
 {
     struct rig *rig = container_of(task, struct rig, reader.task);
 
-    board_keeper_woken(rig->keeper, &rig->reader);
+    board_reader_woken(&rig->reader);
     rig->woken++;
 }
 
@@ -329,28 +332,44 @@ static void test_full(void **state)
     assert_host(rig, "{\"host\":\"mac\",\"state\":\"connecting\",\"full\":true,\"error\":null}");
 }
 
-/* Lines on a host that comes and goes are few, and the last state is told in the end. Called
- * without the thread, whose clock the test does not have. */
+/* The i-th host is so from now on. Called without the thread. */
+static void become(struct rig *rig, size_t i, enum t3_reader_state state, bool full)
+{
+    played.hosts[i].state = state;
+    played.hosts[i].full = full;
+    on_host(rig->keeper, &played.hosts[i]);
+}
+
+static size_t count_lines(const char *text)
+{
+    size_t count = 0;
+
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) {
+        count++;
+    }
+    return count;
+}
+
+/* Lines on a host that comes and goes are few, and the last state is told in the end. */
 static void test_log(void **state)
 {
     struct rig *rig = *state;
 
+    now_ms = 1000;
     assert_int_equal(add_hosts(rig->keeper), 0);
+    played.hosts[0] = host_in(T3_READER_CONNECTING, T3_RPC_ERROR_NETWORK, "gone\nfar");
     for (int i = 0; i < 50; i++) {
-        played.hosts[0] = host_in(i % 2 == 0 ? T3_READER_LOST : T3_READER_CONNECTING,
-                                  T3_RPC_ERROR_NETWORK, "gone\nfar");
+        become(rig, 0, i % 2 == 0 ? T3_READER_LOST : T3_READER_CONNECTING, false);
         (void)tell_all(rig->keeper);
     }
     const char *text = logged(rig);
 
     assert_non_null(strstr(text, "T3 host \"mac\" is lost, and tried again: gone?far\n"));
-    assert_ptr_equal(strchr(text, '\n') + 1, text + strlen(text)); /* one line */
-    played.hosts[0] = host_in(T3_READER_LIVE, T3_RPC_OK, "");
-    int later = tell_all(rig->keeper);
-
-    assert_true(later > 0 && later <= (int)TOLD_MS);
+    assert_int_equal(count_lines(text), 1);
+    become(rig, 0, T3_READER_LIVE, false);
+    assert_int_equal(tell_all(rig->keeper), TOLD_MS);
     assert_string_equal(logged(rig), "");
-    rig->keeper->hosts[0].told.next_ms = 0; /* the time has come */
+    now_ms += TOLD_MS;
     assert_int_equal(tell_all(rig->keeper), -1);
     assert_non_null(strstr(logged(rig), "is live"));
 }
@@ -359,36 +378,73 @@ static void test_log(void **state)
 static void test_log_of_what_is_not_there(void **state)
 {
     struct rig *rig = *state;
-    struct told *told;
 
+    now_ms = 1000;
     assert_int_equal(add_hosts(rig->keeper), 0);
-    told = &rig->keeper->hosts[0].told;
-    played.hosts[0] = host_in(T3_READER_CATCHING_UP, T3_RPC_OK, "");
-    int late = tell_all(rig->keeper);
-
-    assert_true(late > (int)TOLD_MS && late <= (int)LATE_MS);
+    become(rig, 0, T3_READER_CATCHING_UP, false);
+    assert_int_equal(tell_all(rig->keeper), LATE_MS);
+    now_ms += LATE_MS / 2;
+    become(rig, 0, T3_READER_CATCHING_UP, false); /* it is no later for that */
+    assert_int_equal(tell_all(rig->keeper), LATE_MS / 2);
     assert_string_equal(logged(rig), "");
-    told->since_ms -= LATE_MS; /* the time has come */
+    now_ms += LATE_MS / 2;
     assert_int_equal(tell_all(rig->keeper), -1);
     assert_non_null(strstr(logged(rig), "has not told its threads for 60 s"));
-    told->next_ms = 0;
+    now_ms += TOLD_MS;
     assert_int_equal(tell_all(rig->keeper), -1);
     assert_string_equal(logged(rig), "");
     for (int i = 0; i < 3; i++) {
-        played.hosts[0] = host_in(T3_READER_LIVE, T3_RPC_OK, "");
-        played.hosts[0].full = true;
+        become(rig, 0, T3_READER_LIVE, true);
         assert_int_equal(tell_all(rig->keeper), -1);
         const char *text = logged(rig);
 
         assert_true((strstr(text, "is live\n") != NULL) == (i == 0));
         assert_true((strstr(text, "100000 rows, and the rest is left out") != NULL) == (i == 0));
-        told->next_ms = 0;
+        now_ms += TOLD_MS;
     }
-    played.hosts[0].full = false;
+    become(rig, 0, T3_READER_LIVE, false);
     assert_int_equal(tell_all(rig->keeper), -1);
-    played.hosts[0].full = true;
+    become(rig, 0, T3_READER_LIVE, true);
     assert_int_equal(tell_all(rig->keeper), -1);
     assert_non_null(strstr(logged(rig), "the rest is left out"));
+}
+
+/* Only hosts that changed are looked at, each when its time has come. */
+static void test_log_of_many(void **state)
+{
+    struct rig *rig = *state;
+
+    now_ms = 1000;
+    for (size_t i = 0; i < HOSTS_MAX; i++) {
+        played.hosts[i] = host_in(T3_READER_CONNECTING, T3_RPC_ERROR_NETWORK, "gone");
+        played.hosts[i].index = i;
+    }
+    played.count = HOSTS_MAX;
+    assert_int_equal(add_hosts(rig->keeper), 0);
+    atomic_store(&played.looks, 0);
+    assert_int_equal(tell_all(rig->keeper), -1);
+    become(rig, 7, T3_READER_LOST, false);
+    assert_int_equal(tell_all(rig->keeper), -1);
+    assert_int_equal(count_lines(logged(rig)), 1);
+    assert_int_equal(atomic_load(&played.looks), 0);
+
+    now_ms += TOLD_MS / 2;
+    for (size_t i = 0; i < HOSTS_MAX; i++) {
+        become(rig, i, T3_READER_LIVE, false);
+    }
+    assert_int_equal(tell_all(rig->keeper), TOLD_MS / 2);
+    assert_int_equal(count_lines(logged(rig)), HOSTS_MAX - 1);
+    for (size_t i = 0; i < HOSTS_MAX; i++) {
+        become(rig, i, T3_READER_REFUSED, false);
+    }
+    assert_int_equal(tell_all(rig->keeper), TOLD_MS / 2);
+    now_ms += TOLD_MS / 2;
+    assert_int_equal(tell_all(rig->keeper), TOLD_MS / 2);
+    assert_int_equal(count_lines(logged(rig)), 1); /* it was live for too short a time */
+    now_ms += TOLD_MS / 2;
+    assert_int_equal(tell_all(rig->keeper), -1);
+    assert_int_equal(count_lines(logged(rig)), HOSTS_MAX - 1);
+    assert_int_equal(atomic_load(&played.looks), 0);
 }
 
 /* Whoever asks for it has hosts tried again that refused. */
@@ -449,8 +505,10 @@ static void test_no_memory(void **state)
             assert_true(i > 2);
             return;
         }
+        const struct board_state_config config = {.tombs_max = 4, .seed = 1};
+
         board_state_destroy(k->state);
-        assert_int_equal(board_state_create(4, 1, &k->state), 0);
+        assert_int_equal(board_state_create(&config, &k->state), 0);
         assert_int_equal(put_host(k, &played.hosts[0]), 0);
         t3_board_free(played.board);
         assert_int_equal(t3_board_new(NULL, &played.board, NULL), 0);
@@ -484,7 +542,6 @@ static void test_listings_apart(void **state)
     k->behind = true;
     assert_int_equal(catch_up_in_time(k), AGAIN_MS);
     assert_int_equal(k->state->listing, 2);
-    now_ms = 0;
 }
 
 /* Each allocation of making one may fail. */
@@ -519,6 +576,7 @@ int main(void)
         TEST(test_full),
         TEST(test_log),
         TEST(test_log_of_what_is_not_there),
+        TEST(test_log_of_many),
         TEST(test_retry),
         TEST(test_no_hosts),
         TEST(test_no_memory),

@@ -1,16 +1,38 @@
 /* The board as readers see it, against a naive copy: order, changes, tombstones, and no memory. */
 #include "unit/base/unit.h"
 #include "unit/base/fault.h"
-#include "app/board_state.c"
 #include "base/buf.c"
 #include "base/map.c"
+#include "app/board_cursor.h"
 
 #include <malloc.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdio.h>
+
+static atomic_bool watched; /* the next text that is made posts `made` */
+static sem_t held;
+static sem_t made;
+
+/* The last that is done to make a text. */
+static void watched_cursor_format(const struct board_cursor *cursor,
+                                  char out[static BOARD_CURSOR_BYTES])
+{
+    board_cursor_format(cursor, out);
+    if (atomic_exchange(&watched, false)) {
+        (void)sem_post(&made);
+    }
+}
+
+#define board_cursor_format watched_cursor_format
+#include "app/board_state.c"
+#undef board_cursor_format
 
 #define HOSTS   3
 #define THREADS 12
 #define SEED    UINT64_C(0x5eed)
+#define EPOCH   UINT64_C(0x123456789abcdef0)
 
 static struct t3_board_text text_of(const char *s)
 {
@@ -29,9 +51,10 @@ static struct t3_board_row row_of(const char *host, const char *id, const char *
 
 static struct board_state *make(size_t tombs_max)
 {
+    const struct board_state_config config = {.tombs_max = tombs_max, .epoch = EPOCH, .seed = SEED};
     struct board_state *s = NULL;
 
-    assert_int_equal(board_state_create(tombs_max, SEED, &s), 0);
+    assert_int_equal(board_state_create(&config, &s), 0);
     return s;
 }
 
@@ -47,7 +70,7 @@ static void drop(struct board_state *s, const char *host, const char *id)
 {
     const struct t3_board_row row = row_of(host, id, NULL, NULL);
 
-    board_state_remove(s, &row);
+    assert_int_equal(board_state_remove(s, &row), 0);
 }
 
 static void assert_ids(const struct board_state *s, const char *expected)
@@ -56,7 +79,7 @@ static void assert_ids(const struct board_state *s, const char *expected)
     size_t len = 0;
 
     for (const struct board_item *row = board_state_behind(s, NULL); row != NULL;
-         row = board_state_next(s, row)) {
+         row = board_state_next(row)) {
         len += (size_t)snprintf(got + len, sizeof(got) - len, "%.*s/%.*s ",
                                 (int)row->place.host.len, row->place.host.ptr,
                                 (int)row->place.thread_id.len, row->place.thread_id.ptr);
@@ -165,9 +188,85 @@ static void test_listing(void **context)
     put(s, "a", "2", "x", NULL);
     put(s, "a", "3", "y", NULL);
     put(s, "a", "4", "x", NULL);
-    board_state_end_listing(s);
+    assert_int_equal(board_state_end_listing(s), 0);
     assert_ids(s, "a/2 a/3 a/4 ");
     assert_int_equal(board_state_number(s), 6); /* 3 is other, 4 is new, 1 went */
+    board_state_destroy(s);
+}
+
+/* ------------------------------------------------------------------------------------ the texts */
+
+/* The event behind `number` is as expected, and its JSON stands inside of it. */
+static void assert_event(const struct board_state *s, uint64_t number, const char *expected)
+{
+    const struct board_item *item = board_state_after(s, number);
+    char event[512];
+
+    (void)snprintf(event, sizeof(event), "%.*s", (int)item->event.len, item->event.ptr);
+    assert_string_equal(event, expected);
+    const char *data = strstr(event, "\ndata: ") + 7;
+
+    assert_int_equal(item->json.len, (size_t)(strchr(data, '\n') - data));
+    assert_memory_equal(item->json.ptr, data, item->json.len);
+}
+
+/* Events are made when something changes, whole, with the cursor of the change. */
+static void test_events(void **context)
+{
+    (void)context;
+    struct board_state *s = make(10);
+
+    put(s, "a", "1", "x", NULL);
+    assert_event(s, 0,
+                 "event: row\ndata: {\"thread_id\":\"1\",\"title\":\"x\",\"state\":\"idle\","
+                 "\"last_turn_at\":null,\"last_message_snippet\":null,\"host\":\"a\"}\n"
+                 "id: 123456789abcdef0-1\n\n");
+    assert_int_equal(board_state_put_host(s, 0, SLICE("a"), SLICE("{1}")), 0);
+    assert_event(s, 1, "event: host\ndata: {1}\nid: 123456789abcdef0-2\n\n");
+    drop(s, "a", "1");
+    assert_event(s, 2,
+                 "event: gone\ndata: {\"thread_id\":\"1\",\"host\":\"a\"}\n"
+                 "id: 123456789abcdef0-3\n\n");
+    board_state_destroy(s);
+}
+
+/* What is told while a change is made; ended by another thread, which holds the lock. */
+static void *hold(void *context)
+{
+    struct board_state *s = context;
+
+    board_state_lock(s);
+    (void)sem_post(&held);
+    (void)sem_wait(&made);
+    board_state_unlock(s);
+    return NULL;
+}
+
+/* No text is made under the lock: while somebody reads, all is made ready, and only then waited
+ * for. */
+static void test_made_outside(void **context)
+{
+    (void)context;
+    struct board_state *s = make(10);
+    pthread_t reader;
+
+    put(s, "a", "1", "x", NULL);
+    for (int step = 0; step < 3; step++) {
+        (void)sem_init(&held, 0, 0);
+        (void)sem_init(&made, 0, 0);
+        assert_int_equal(pthread_create(&reader, NULL, hold, s), 0);
+        (void)sem_wait(&held);
+        atomic_store(&watched, true); /* the next text that is made lets the reader go */
+        if (step == 0) {
+            put(s, "a", "1", "y", NULL);
+        } else if (step == 1) {
+            assert_int_equal(board_state_put_host(s, 0, SLICE("a"), SLICE("{1}")), 0);
+        } else {
+            drop(s, "a", "1");
+        }
+        assert_false(atomic_load(&watched));
+        (void)pthread_join(reader, NULL);
+    }
     board_state_destroy(s);
 }
 
@@ -271,9 +370,11 @@ static void tell(struct client *c, const struct board_state *s, size_t count)
         }
         return;
     }
-    for (size_t i = 0; i < count && (item = board_state_after(s, c->at)) != NULL; i++) {
+    item = board_state_after(s, c->at);
+    for (size_t i = 0; i < count && item != NULL; i++, item = board_state_later(item)) {
         assert_true(item->number > c->at);
         take(c, item);
+        assert_ptr_equal(board_state_later(item), board_state_after(s, c->at));
     }
 }
 
@@ -357,7 +458,12 @@ static void do_all(struct board_state *s, int *ret_failures)
         assert_int_equal(board_state_host_count(s), 0);
         *ret_failures += 1;
     }
-    board_state_remove(s, &rows[0]);
+    uint64_t number = board_state_number(s);
+
+    if (board_state_remove(s, &rows[0]) != 0) {
+        assert_int_equal(board_state_number(s), number);
+        *ret_failures += 1;
+    }
 }
 
 /* Whichever allocation fails, what it was for has not happened, and may be done again. */
@@ -369,7 +475,8 @@ static void test_no_memory(void **context)
         int failures = 0;
 
         fault_countdown = i;
-        int code = board_state_create(4, SEED, &s);
+        const struct board_state_config config = {.tombs_max = 4, .seed = SEED};
+        int code = board_state_create(&config, &s);
 
         if (code == 0) {
             do_all(s, &failures);
@@ -417,11 +524,12 @@ static void test_memory(void **context)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),     cmocka_unit_test(test_behind),
-        cmocka_unit_test(test_unchanged), cmocka_unit_test(test_tombs),
-        cmocka_unit_test(test_listing),   cmocka_unit_test(test_model),
-        cmocka_unit_test(test_once),      cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_order),        cmocka_unit_test(test_behind),
+        cmocka_unit_test(test_unchanged),    cmocka_unit_test(test_tombs),
+        cmocka_unit_test(test_listing),      cmocka_unit_test(test_model),
+        cmocka_unit_test(test_once),         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_memory),       cmocka_unit_test(test_events),
+        cmocka_unit_test(test_made_outside),
     };
 
     return UNIT_RUN(tests);
