@@ -9,6 +9,9 @@
  *
  * With --idle nothing is written: the program prints "ready N" once all subscribers are in, and
  * holds them open until its standard input ends, so that its caller can look at the server.
+ *
+ * With --fed somebody else writes: its caller, after "ready N", sees to it that the server tells
+ * lines with a number and a moment as above, then closes the program's standard input.
  */
 #include "hist.h"
 #include "reply.h"
@@ -39,10 +42,12 @@
 
 static const char usage_text[] =
     "usage: fanout --port P --path /v1/stream/NAME [--subscribers N] [--rate R] [--seconds S]\n"
-    "              [--idle]\n"
+    "              [--idle] [--fed EVENT]\n"
     "Opens N SSE subscribers (default 1000) of one text stream on 127.0.0.1, appends R messages\n"
     "a second (default 50) for S seconds (default 20), and prints one line of JSON.\n"
     "--idle: append nothing; print \"ready N\" and hold the subscribers until stdin ends.\n"
+    "--fed: PATH is any answer of events; print \"ready N\" and await R x S messages in events\n"
+    "       of that name, which somebody else sends before stdin ends. $FANOUT_KEY is the bearer.\n"
     "exit: 0 all sent and nothing lost, 1 a message unsent, refused, lost, doubled or out of\n"
     "      order, or a subscriber dropped, 2 wrong usage, 3 the server could not be used\n";
 
@@ -54,6 +59,8 @@ struct options {
     unsigned rate;        /* appends a second */
     unsigned seconds;     /* length of the run */
     bool idle;            /* hold the subscribers and write nothing */
+    const char *fed;      /* name of the events that somebody else sends, or NULL */
+    const char *key;      /* bearer token of the subscribers, or NULL */
 };
 
 struct subscriber {
@@ -239,7 +246,8 @@ static void line_take(struct subscriber *sub)
             sub->bench->ready++;
         }
     } else if (strncmp(sub->line, "event:", 6) == 0) {
-        sub->data_event = strstr(sub->line, "data") != NULL;
+        const char *name = sub->bench->options.fed ? sub->bench->options.fed : "data";
+        sub->data_event = strstr(sub->line, name) != NULL;
     } else if (sub->data_event && strncmp(sub->line, "data:", 5) == 0) {
         const char *mark = strchr(sub->line, '@');
         if (mark) {
@@ -303,11 +311,13 @@ static void subscriber_start(struct bench *bench)
     reply_init(&sub->reply, false);
     /* A blocking connect on loopback is short, and the request fits an empty socket buffer. */
     sub->fd = connect_start(bench->options.port, 0);
-    char request[512];
+    char request[1024];
+    const char *key = bench->options.key;
     int len = snprintf(request, sizeof request,
-                       "GET %s?offset=-1&live=sse HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-                       "Accept: text/event-stream\r\n\r\n",
-                       bench->options.path);
+                       "GET %s%s HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                       "Accept: text/event-stream\r\n%s%s%s\r\n",
+                       bench->options.path, bench->options.fed ? "" : "?offset=-1&live=sse",
+                       key ? "Authorization: Bearer " : "", key ? key : "", key ? "\r\n" : "");
     if (write(sub->fd, request, (size_t)len) != len || fcntl(sub->fd, F_SETFL, O_NONBLOCK) != 0) {
         die("subscribe");
     }
@@ -351,7 +361,8 @@ static void subscribers_open(struct bench *bench)
     }
 }
 
-static void idle_hold(struct bench *bench)
+/* Tells the caller that all are in; from now on it is noticed when standard input ends. */
+static void ready_tell(struct bench *bench)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
     if (epoll_ctl(bench->epoll, EPOLL_CTL_ADD, STDIN_FILENO, &event) != 0) {
@@ -359,8 +370,29 @@ static void idle_hold(struct bench *bench)
     }
     printf("ready %u\n", bench->ready);
     fflush(stdout);
+}
+
+static void idle_hold(struct bench *bench)
+{
+    ready_tell(bench);
     while (!events_take(bench, -1)) {
     }
+}
+
+/* Until all have everything, or some time after everything was sent. */
+static void fed_measure(struct bench *bench)
+{
+    const struct options *options = &bench->options;
+    uint64_t deadline = UINT64_MAX;
+    ready_tell(bench);
+    while (bench->delivered < (uint64_t)options->appends * options->subscribers &&
+           now_ns() < deadline) {
+        if (events_take(bench, 50)) {
+            epoll_ctl(bench->epoll, EPOLL_CTL_DEL, STDIN_FILENO, NULL);
+            deadline = now_ns() + GRACE_S * 1000000000ull;
+        }
+    }
+    bench->acknowledged = options->appends;
 }
 
 static void messages_measure(struct bench *bench)
@@ -424,6 +456,7 @@ static struct options options_parse(int argc, char **argv)
                                           {"rate", required_argument, NULL, 'r'},
                                           {"seconds", required_argument, NULL, 's'},
                                           {"idle", no_argument, NULL, 'i'},
+                                          {"fed", required_argument, NULL, 'f'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     int choice;
@@ -447,6 +480,10 @@ static struct options options_parse(int argc, char **argv)
         case 'i':
             options.idle = true;
             break;
+        case 'f':
+            options.fed = optarg;
+            options.key = getenv("FANOUT_KEY");
+            break;
         case 'h':
             fputs(usage_text, stdout);
             exit(0);
@@ -455,7 +492,8 @@ static struct options options_parse(int argc, char **argv)
             exit(EXIT_USAGE);
         }
     }
-    if (optind < argc || !options.port || !options.path || strlen(options.path) > 200) {
+    if (optind < argc || !options.port || !options.path || strlen(options.path) > 200 ||
+        (options.key && strlen(options.key) > 200)) {
         fputs(usage_text, stderr);
         exit(EXIT_USAGE);
     }
@@ -473,12 +511,18 @@ int main(int argc, char **argv)
     if (bench.epoll < 0 || !bench.subscribers || !bench.seen) {
         die("setting up");
     }
-    stream_create(&bench.options);
+    if (!bench.options.fed) {
+        stream_create(&bench.options);
+    }
     subscribers_open(&bench);
     if (bench.options.idle) {
         idle_hold(&bench);
         return bench.dropped ? EXIT_LOSS : 0;
     }
-    messages_measure(&bench);
+    if (bench.options.fed) {
+        fed_measure(&bench);
+    } else {
+        messages_measure(&bench);
+    }
     return result_print(&bench);
 }

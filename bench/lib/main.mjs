@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { appends } from './appends.mjs';
 import { backups } from './backups.mjs';
-import { board } from './board.mjs';
+import { board, boardLive } from './board.mjs';
 import { catchup } from './catchup.mjs';
 import { connections, footprint } from './footprint.mjs';
 import { idle, live } from './live.mjs';
@@ -17,7 +17,7 @@ import { subscriptions } from './subscriptions.mjs';
 import { threads } from './threads.mjs';
 
 const MEASURES = { a: appends, b: catchup, c: live, d: idle, e: footprint, f: connections,
-    g: subscriptions, h: backups, i: threads, j: board };
+    g: subscriptions, h: backups, i: threads, j: board, k: boardLive };
 
 function arbeVersion(file) {
     return existsSync(file)

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-export const SECTIONS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j'];
+export const SECTIONS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k'];
 export const BENCH_DIR = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
 export const ROOT_DIR = path.dirname(BENCH_DIR);
 
@@ -23,6 +23,7 @@ durable-streams in turn on this machine and prints what each did and how they co
   h  backup                    while 5,000 appends a second go on
   i  threads                   entries beside raw appends; pages of a house with 10,000 threads
   j  board                     shell snapshots and events of T3 Code, folded
+  k  board, live               1,000 readers of the server's board beside as many of a raw stream
 
   --quick             2 seconds a measurement and one round: a look, not a result
   --seconds N         length of one measurement (10)

@@ -83,6 +83,37 @@ export async function fanout(program, server, path, { subscribers, rate, seconds
     return { ...JSON.parse(out), cpu_s: cpuSeconds(server.pid) - before, note: err.trim() };
 }
 
+// Subscribers of any answer of events, in which `feed(ready)` has the server tell rate x seconds messages in events called
+// `event`; resolves as fanout does.
+export function fanoutFed(program, server, path, { subscribers, rate, seconds, event, key }, feed) {
+    return new Promise((resolve, reject) => {
+        const child = spawn(program, ['--port', server.port, '--path', path, '--subscribers', subscribers,
+            '--rate', rate, '--seconds', seconds, '--fed', event],
+        { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, FANOUT_KEY: key } });
+        let before;
+        let out = '';
+        let err = '';
+        child.stderr.setEncoding('utf8').on('data', (text) => { err += text; });
+        child.stdout.setEncoding('utf8').on('data', (text) => {
+            out += text;
+            if (before === undefined && /^ready \d+\n/.test(out)) {
+                before = cpuSeconds(server.pid);
+                feed().then(() => child.stdin.end(), reject);
+            }
+        });
+        child.stdin.on('error', () => {}); // it has everything already
+        child.once('error', reject);
+        child.once('close', () => {
+            const line = out.match(/^\{.*$/m);
+            if (line) {
+                resolve({ ...JSON.parse(line[0]), cpu_s: cpuSeconds(server.pid) - before, note: err.trim() });
+            } else {
+                reject(new Error(`fanout on ${server.name} failed: ${err}`));
+            }
+        });
+    });
+}
+
 // Opens idle subscribers, calls `look()` while they are open, and lets them go.
 export function fanoutIdle(program, server, path, subscribers, look) {
     return new Promise((resolve, reject) => {

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const START_TIMEOUT_MS = 20000;
 const STOP_TIMEOUT_MS = 15000;
 const LOG_BYTES_MAX = 8192;
-const ADDRESS = /http:\/\/127\.0\.0\.1:(\d+)/;
+const ADDRESS = /listening on http:\/\/127\.0\.0\.1:(\d+)/;
 const running = new Set();
 
 // Nothing that was started may outlive the run.
@@ -184,10 +184,10 @@ export class Servers {
     }
 
     // Starts arbe serve on a new directory; what it says of the first owner's key is in its log.
-    serve() {
+    serve({ flags = [] } = {}) {
         const dir = this.dirMake('serve');
         return addressAwait(this.launch('arbe', dir, this.options.arbe,
-            ['serve', '--listen', '127.0.0.1:0', '--data', path.join(dir, 'data'), '--durability', 'sync']));
+            ['serve', '--listen', '127.0.0.1:0', '--data', path.join(dir, 'data'), '--durability', 'sync', ...flags]));
     }
 
     node() {
