@@ -22,6 +22,7 @@
 #define LABEL_BYTES 256u /* with the NUL; as of a host of the file */
 #define NAMES_BYTES 120u /* of hosts in a sentence */
 #define DAY_S       86400u
+#define SPENT_S     60u /* of its time, at most, until the server tells how much is left */
 
 /* What a login is about. Holds secrets. */
 struct login {
@@ -348,8 +349,10 @@ static void print_login(struct t3_call *call, const struct login *l)
     if (!call->set.json) {
         t3_call_tell(call, "%s: %s token that can only read is kept in %s", l->label,
                      l->renews ? "renewed: a" : "a", l->kept.token);
-        if (l->grant.expires_in_s >= DAY_S) {
-            t3_call_tell(call, "it is good for %u days", (unsigned)(l->grant.expires_in_s / DAY_S));
+        unsigned days = (unsigned)((l->grant.expires_in_s + SPENT_S) / DAY_S);
+
+        if (days > 0) {
+            t3_call_tell(call, "it is good for %u day%s", days, days == 1 ? "" : "s");
         }
         tell_next(call, l);
         return;

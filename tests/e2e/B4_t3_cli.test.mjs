@@ -73,7 +73,7 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         peer.sessions.answers['GET /.well-known/t3/environment'] = () => ({ status: 200, body: { environmentId: 'e', label: "  Ada's \u0007 Mac/Book! ", serverVersion: '0.1.1' } });
         const answer = JSON.parse(await shell.good(['login', peer.base, '--json'], { input: 'PAIR-1' }));
         assert.deepEqual(answer, {
-            host: 'Ada-s-Mac-Book', url: peer.base, scope: READ, expires_in: 30 * 24 * 3600, server_version: '0.1.1', token_file: token('Ada-s-Mac-Book'), renewed: false,
+            host: 'Ada-s-Mac-Book', url: peer.base, scope: READ, expires_in: 30 * 24 * 3600 - 1, server_version: '0.1.1', token_file: token('Ada-s-Mac-Book'), renewed: false,
         });
     });
 

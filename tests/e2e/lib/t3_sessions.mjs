@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 export const READ = 'orchestration:read';
 export const SCOPES = [READ, 'orchestration:operate', 'terminal:operate', 'review:write', 'access:read', 'access:write'];
 
-const MONTH_S = 30 * 24 * 3600;
+const MONTH_S = 30 * 24 * 3600 - 1; // T3 tells what is left by then
 const EXCHANGE = {
     grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
     subject_token_type: 'urn:t3:params:oauth:token-type:environment-bootstrap',
