@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/dice.h"
 #include "sim/fakedisk.h"
 
 #define SECTOR FAKEFILE_SECTOR
@@ -23,10 +24,7 @@ struct fakefile_change {
 
 uint64_t fakedisk_next(uint64_t *state)
 {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    return dice_roll(state);
 }
 
 uint64_t fakedisk_below(uint64_t *state, uint64_t limit)

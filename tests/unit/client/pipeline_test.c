@@ -4,6 +4,8 @@
 
 #include "unit/base/fault.h"
 
+#include "base/dice.h"
+
 #include "client/pipeline.c"
 
 #include <stdio.h>
@@ -70,11 +72,7 @@ enum {
 
 static uint64_t roll(struct world *w)
 {
-    uint64_t z = (w->random += 0x9e3779b97f4a7c15ull);
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
+    return dice_roll(&w->random);
 }
 
 static bool chance(struct world *w, uint64_t one_in)
