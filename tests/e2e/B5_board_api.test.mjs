@@ -11,6 +11,7 @@ import { request } from './lib/http.mjs';
 import { liveReaders, parseMetrics } from './lib/prometheus.mjs';
 import { assertRefused, bearer, nobody } from './lib/serve.mjs';
 import { BIN, run } from './lib/server.mjs';
+import { isStuck } from './lib/tcp.mjs';
 import { startPeer, threadRemoved, threadShell, threadUpdated } from './lib/t3_peer.mjs';
 import { eventually, randomFrom, rounds, withDeadline } from './lib/wait.mjs';
 
@@ -144,6 +145,18 @@ describe('who comes again', { timeout: 300_000 }, () => {
         none.close();
         watch.close();
         assert.ok(server.running);
+    });
+
+    test('and takes nothing does not hold up the end of the server', async (t) => {
+        const title = 'x'.repeat(4000); // more than sockets hold
+        const { server, owner } = await world(t, Array.from({ length: 4000 }, (_, i) => threadShell(`t-${i}`, { title })));
+        (await isLive(owner)).close();
+        const reader = await BoardReader.open(owner);
+        reader.raw.socket.pause();
+        await eventually('it takes nothing', () => isStuck(server, reader.raw));
+        await server.stop();
+        assert.doesNotMatch(server.log, /connections that take nothing are dropped/);
+        reader.close();
     });
 
     test('with a cursor that says nothing begins anew', async (t) => {
