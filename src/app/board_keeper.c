@@ -110,6 +110,8 @@ static const char *reason_of(enum t3_rpc_code code)
     case T3_RPC_ERROR_NETWORK:
     case T3_RPC_ERROR_CLOSED:
         return "there is no connection to the host";
+    case T3_RPC_ERROR_MEMORY:
+        return "this server has run out of memory, threads or descriptors";
     default:
         return "the host does not answer as it should";
     }

@@ -318,6 +318,11 @@ static void test_hosts(void **state)
     board_keeper_get_stats(rig->keeper, &stats);
     assert_int_equal(stats.hosts[T3_READER_REFUSED], 1);
     assert_int_equal(stats.hosts[T3_READER_LIVE], 0);
+    host = host_in(T3_READER_LOST, T3_RPC_ERROR_MEMORY, "out of memory");
+    play(NULL, &host); /* it is not the host's fault */
+    assert_host(rig, "{\"host\":\"mac\",\"state\":\"lost\",\"full\":false,\"error\":{\"code\":"
+                     "\"MEMORY\",\"message\":\"this server has run out of memory, threads or "
+                     "descriptors\"}}");
 }
 
 /* That there is no room for all threads of a host is told, though its connection is as before. */
