@@ -328,7 +328,7 @@ describe('failures that pass', { timeout: 120_000 }, () => {
     test('events without a heartbeat are asked for again', async (t) => {
         const stub = await stage(t, tail, events(data('[1]') + control({ streamNextOffset: '1' }), {}, true),
                                  events(data('[2]') + control({ streamNextOffset: '2', streamClosed: true })));
-        const reader = await readToEnd(stub.base, 's', { live: 'sse', unit: 'messages', idle: 1000 });
+        const reader = await readToEnd(stub.base, 's', { live: 'sse', unit: 'messages', idle: 3000 });
         assert.deepEqual([reader.messages, reader.last.end], [['1', '2'], 'END'], reader.last.message);
     });
 

@@ -127,7 +127,7 @@ describe('logs: requests', { timeout: 300_000 }, () => {
     });
 
     test('what is no request, what is refused, and what is cut off', async (t) => {
-        const server = await serverFor(t, ['--log-level', 'debug', '--workers', '1']); // several write lines in any order
+        const server = await serverFor(t, ['--log-level', 'debug']);
         await exchange(server, 'G\x1b[2J /x HTTP/1.1\r\n\r\n');
         await exchange(server, head('GET', `/${'a'.repeat(9000)}`));
         await exchange(server, head('GET', `/v1/stream/${'b'.repeat(2000)}`));

@@ -8,7 +8,7 @@ import { T3Client } from './lib/t3_client.mjs';
 import { SANITIZER, rounds } from './lib/wait.mjs';
 
 const TOKEN = 'a-token-of-tests-0123456789';
-const PINGS = { ping: 50, missed: 20 }; // a second, since a test's own server may be kept waiting
+const PINGS = { ping: 100, missed: 30 }; // three seconds, since a test's own server may be kept waiting
 const open = [];
 
 async function peerWith(options = {}) {

@@ -194,7 +194,7 @@ describe('a reader', { timeout }, () => {
     });
 
     test('notices a server that answers no more', async () => {
-        const { peer, reader } = await liveReader({ ping: 50, missed: 20 });
+        const { peer, reader } = await liveReader({ ping: 100, missed: 30 });
         peer.deaf = true;
         await lost(reader, 'TIMEOUT');
         peer.deaf = false;

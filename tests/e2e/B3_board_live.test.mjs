@@ -10,6 +10,7 @@ import { tempDir } from './lib/server.mjs';
 import { Shell } from './lib/shell.mjs';
 import { SHELL, startPeer, threadRemoved, threadShell, threadUpdated } from './lib/t3_peer.mjs';
 import { Terminal } from './lib/terminal.mjs';
+import { SANITIZER } from './lib/wait.mjs';
 
 const HOUR_MS = 3600_000;
 const FOOT = 'q quit  j/k select  Enter show  / filter  g by host  r retry  ? help';
@@ -487,7 +488,7 @@ describe('arbe board: lines', { timeout: 240_000 }, () => {
         const peer = await workshop(t);
         const silent = await peerFor(t);
         silent.answers[SHELL] = () => {};
-        const hosts = ['--t3', `box=${silent.base}`, '--t3', `mac=${peer.base}`, '--once', '--timeout', '3s'];
+        const hosts = ['--t3', `box=${silent.base}`, '--t3', `mac=${peer.base}`, '--once', '--timeout', SANITIZER ? '10s' : '4s'];
         const plain = await shell.run(hosts);
         assert.deepEqual([plain.code, lines(plain.stdout).length], [1, 2], plain.stderr);
         assert.equal(plain.stderr, 'arbe board: box: catching up: no snapshot in time\n');

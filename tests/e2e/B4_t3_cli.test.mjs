@@ -817,7 +817,7 @@ describe('arbe t3 probe', { timeout: 120_000 }, () => {
         peer.grant('tok-other', ['terminal:operate']);
         await refused(probe('tok-other'), 1, /subscribeShell failed: the token may not read/, ['tok-other']);
         peer.answers[SHELL] = () => {};
-        await refused(probe('tok-1', '--timeout', '500ms'), 1, /did not tell all in time; --timeout/);
+        await refused(probe('tok-1', '--timeout', '3s'), 1, /did not tell all in time; --timeout/);
         peer.answers[SHELL] = (call) => call.die(SECRET);
         assert.ok(!(await refused(probe('tok-1'), 1, /arbe t3 probe: /)).includes(SECRET));
         peer.sessions.protocol = 3;
