@@ -91,9 +91,9 @@ static void append_here(struct api_call *c)
     char name[THREAD_STREAM_BYTES];
 
     thread_stream_name(c->params[0], name);
-    x->name_len = strlen(name);
-    memcpy(x->name, name, x->name_len);
-    x->op = (struct stream_op){
+    x->work->name_len = strlen(name);
+    memcpy(x->work->name, name, x->work->name_len);
+    x->work->op = (struct stream_op){
         .verb = STREAM_APPEND,
         .append = {.content_type = SLICE("application/json"), .body = p->entry.json},
     };
@@ -109,7 +109,7 @@ static void follow_up(struct api_call *c)
     const struct posting *p = c->work;
     char offset[OFFSET_TOKEN_BYTES + 1] = "";
 
-    offset_format(offset, c->x->op.result.next);
+    offset_format(offset, c->x->work->op.result.next);
     recency_note(c->app->recency, c->params[0], c->now_ms, offset);
     waking_start(c->app, c->params[0], p->draft.id);
 }
@@ -117,14 +117,14 @@ static void follow_up(struct api_call *c)
 /* The client went while the append was under way: what was stored is as good as any other. */
 static void left(struct exchange *x)
 {
-    if (x->op.result.code == 0) {
+    if (x->work->op.result.code == 0) {
         follow_up(x->guest);
     }
 }
 
 static void appended(struct exchange *x)
 {
-    const struct stream_result *result = &x->op.result;
+    const struct stream_result *result = &x->work->op.result;
     struct api_call *c = x->guest;
     const struct posting *p = c->work;
 

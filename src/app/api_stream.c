@@ -17,8 +17,8 @@ static void read_own(struct api_call *c, const char *name)
     struct exchange *x = c->x;
     struct errmsg msg = {{0}};
 
-    x->name_len = strlen(name);
-    memcpy(x->name, name, x->name_len);
+    x->work->name_len = strlen(name);
+    memcpy(x->work->name, name, x->work->name_len);
     x->as_stream = true;
     int code = x->method == HTTP_GET ? query_parse(c->query, &x->query, &msg) : 0;
 

@@ -172,6 +172,7 @@ bool board_stream_begin(struct board_keeper *keeper, struct exchange *x,
     }
     x->live_own = r;
     x->ended = ended;
+    exchange_rest(x); /* no stream is read */
     if (event_stream_begin(x, (struct slice){NULL, 0})) {
         pump(x);
     }

@@ -216,6 +216,7 @@ void relay_serve_begin(struct relay *r, struct exchange *x)
     x->live_ops = &live_ops;
     x->ended = ended;
     exchange_drop_head(x);
+    exchange_rest(x); /* another server does the work */
     if (r->kind == RELAY_PLAIN) {
         conn_pause(&x->session->conn, true);
     }

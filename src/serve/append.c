@@ -9,9 +9,9 @@
  * closing alone is 204 with them too. */
 static void answer(struct exchange *x)
 {
-    const struct stream_result *result = &x->op.result;
-    bool producer = x->op.append.producer.id.len > 0;
-    bool fresh = producer && !result->duplicate && x->op.append.body.len > 0;
+    const struct stream_result *result = &x->work->op.result;
+    bool producer = x->work->op.append.producer.id.len > 0;
+    bool fresh = producer && !result->duplicate && x->work->op.append.body.len > 0;
 
     histogram_observe(&x->worker->tally.append_us, loop_now_us(x->worker->loop) - x->ready_us);
     reply_begin(x, fresh ? 200 : 204, REPLY_NO_STORE);
@@ -30,8 +30,8 @@ static void answer(struct exchange *x)
 
 static void refuse(struct exchange *x)
 {
-    const struct stream_result *result = &x->op.result;
-    int status = refusal_status(&x->op);
+    const struct stream_result *result = &x->work->op.result;
+    int status = refusal_status(&x->work->op);
 
     problem_note(x, result->code);
     problem_begin(x, status);
@@ -49,12 +49,12 @@ static void refuse(struct exchange *x)
             reply_next(x, result->next);
         }
     }
-    problem_send(x, status, refusal_of_op(&x->op));
+    problem_send(x, status, refusal_of_op(&x->work->op));
 }
 
 static void finish(struct exchange *x)
 {
-    if (x->op.result.code == 0) {
+    if (x->work->op.result.code == 0) {
         answer(x);
     } else {
         refuse(x);
@@ -63,7 +63,7 @@ static void finish(struct exchange *x)
 
 static void run(struct exchange *x)
 {
-    struct stream_append_request *append = &x->op.append;
+    struct stream_append_request *append = &x->work->op.append;
 
     if (x->body.len > 0) {
         append->body = (struct slice){x->body.block->data, x->body.len};
@@ -75,9 +75,9 @@ static void run(struct exchange *x)
 int append_prepare(struct exchange *x, struct errmsg *msg)
 {
     const struct http_request *request = exchange_request(x);
-    struct stream_append_request *append = &x->op.append;
+    struct stream_append_request *append = &x->work->op.append;
 
-    x->op.verb = STREAM_APPEND;
+    x->work->op.verb = STREAM_APPEND;
     x->ready = run;
     x->finish = finish;
     int code = fields_closed(request, &append->close, msg);

@@ -13,7 +13,7 @@ static struct slice cache_control_of(const struct exchange *x)
     if (x->query.offset.kind == OFFSET_NOW) {
         return REPLY_NO_STORE;
     }
-    if (x->op.result.page.bytes == 0) {
+    if (x->work->op.result.page.bytes == 0) {
         return SLICE("no-cache");
     }
     /* What only some may see is nothing for a cache that many share. */
@@ -22,11 +22,11 @@ static struct slice cache_control_of(const struct exchange *x)
 
 static void put_headers(struct exchange *x, int status, struct slice etag, bool cursor)
 {
-    const struct stream_page *page = &x->op.result.page;
+    const struct stream_page *page = &x->work->op.result.page;
 
     reply_begin(x, status, cache_control_of(x));
     if (status == 200) {
-        reply_field(x, SLICE("Content-Type"), x->op.result.content_type);
+        reply_field(x, SLICE("Content-Type"), x->work->op.result.content_type);
     }
     if (etag.len > 0) {
         reply_literal(x, SLICE("ETag"), etag);
@@ -45,7 +45,7 @@ static void put_headers(struct exchange *x, int status, struct slice etag, bool 
 
 static void send_page(struct exchange *x)
 {
-    struct stream_page *page = &x->op.result.page;
+    struct stream_page *page = &x->work->op.result.page;
 
     reply_end_head(x, page_body_bytes(page));
     bool copied = page_append_small(&x->worker->out, page);
@@ -67,7 +67,7 @@ void catchup_answer(struct exchange *x, bool cursor)
 
     /* The place of `now` moves: a tag would let a cache give an old tail back. */
     if (x->query.offset.kind != OFFSET_NOW) {
-        etag = etag_format(memory, x->worker->server->etag_salt, &x->op.result.page);
+        etag = etag_format(memory, x->worker->server->etag_salt, &x->work->op.result.page);
     }
     if (etag.len > 0 && x->query.live == QUERY_CATCH_UP &&
         etag_is_known(exchange_request(x), etag)) {
@@ -81,7 +81,7 @@ void catchup_answer(struct exchange *x, bool cursor)
 
 static void finish(struct exchange *x)
 {
-    const struct stream_result *result = &x->op.result;
+    const struct stream_result *result = &x->work->op.result;
 
     if (result->code != 0) {
         problem_answer_code(x, result->code, &result->msg);
@@ -99,8 +99,8 @@ int catchup_prepare(struct exchange *x, struct errmsg *msg)
     (void)msg; /* the query was read before */
     bool sse = x->query.live == QUERY_SSE;
 
-    x->op.verb = STREAM_READ;
-    x->op.read = (struct stream_read_request){
+    x->work->op.verb = STREAM_READ;
+    x->work->op.read = (struct stream_read_request){
         .from = x->query.offset,
         .touch = true,
         .in_memory = sse,

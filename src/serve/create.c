@@ -56,7 +56,7 @@ static void put_location(struct exchange *x)
         buf_append(&url, host);
     }
     buf_append(&url, SLICE(NAME_ROOT));
-    name_append_escaped(&url, (struct slice){x->name, x->name_len});
+    name_append_escaped(&url, (struct slice){x->work->name, x->work->name_len});
     if (!url.failed) {
         reply_field(x, SLICE("Location"), buf_slice(&url));
     }
@@ -64,15 +64,15 @@ static void put_location(struct exchange *x)
 
 static void finish(struct exchange *x)
 {
-    const struct stream_result *result = &x->op.result;
+    const struct stream_result *result = &x->work->op.result;
 
     if (result->code != 0) {
-        int status = refusal_status(&x->op);
+        int status = refusal_status(&x->work->op);
 
         problem_note(x, result->code);
         problem_begin(x, status);
         reply_closed(x, result->closed);
-        problem_send(x, status, refusal_of_op(&x->op));
+        problem_send(x, status, refusal_of_op(&x->work->op));
         return;
     }
     reply_begin(x, result->created ? 201 : 200, REPLY_NO_STORE);
@@ -87,7 +87,7 @@ static void finish(struct exchange *x)
 
 static void run(struct exchange *x)
 {
-    struct stream_create_request *create = &x->op.create;
+    struct stream_create_request *create = &x->work->op.create;
 
     if (x->body.len > 0) {
         create->body = (struct slice){x->body.block->data, x->body.len};
@@ -100,7 +100,7 @@ static void run(struct exchange *x)
 static int prepare_fork(struct exchange *x, struct errmsg *msg)
 {
     char name[STREAM_NAME_BYTES_MAX];
-    struct stream_create_request *create = &x->op.create;
+    struct stream_create_request *create = &x->work->op.create;
     int code = fields_fork(exchange_request(x), name, create, msg);
 
     if (code == 0 && create->forked_from.len > 0) {
@@ -122,9 +122,9 @@ static int prepare_fork(struct exchange *x, struct errmsg *msg)
 int create_prepare(struct exchange *x, struct errmsg *msg)
 {
     const struct http_request *request = exchange_request(x);
-    struct stream_create_request *create = &x->op.create;
+    struct stream_create_request *create = &x->work->op.create;
 
-    x->op.verb = STREAM_CREATE;
+    x->work->op.verb = STREAM_CREATE;
     x->ready = run;
     x->finish = finish;
     int code = fields_content_type(request, &create->content_type, msg);

@@ -53,9 +53,7 @@ void exchange_destroy(struct exchange *x)
     if (x->ended != NULL) {
         x->ended(x);
     }
-    if (x->op.verb == STREAM_READ) {
-        stream_page_finish(&x->op.result.page);
-    }
+    exchange_rest(x);
     if (x->guest != NULL) {
         x->mount->leave(x);
     }
@@ -65,6 +63,25 @@ void exchange_destroy(struct exchange *x)
     control_destroy(x->about);
     exchange_drop_head(x);
     free(x);
+}
+
+void exchange_rest(struct exchange *x)
+{
+    work_give(x->worker, x->work);
+    x->work = NULL;
+}
+
+bool exchange_rise(struct exchange *x)
+{
+    struct slice name = stream_path(x->live.stream);
+
+    x->work = work_take(x->worker);
+    if (x->work == NULL) {
+        return false;
+    }
+    memcpy(x->work->name, name.ptr, name.len);
+    x->work->name_len = name.len;
+    return true;
 }
 
 bool exchange_abandon(struct exchange *x)
@@ -102,16 +119,16 @@ void exchange_resume(struct exchange *x)
 
 static void op_done(struct stream_op *op)
 {
-    exchange_resume(container_of(op, struct exchange, op));
+    exchange_resume(op->context);
 }
 
 void exchange_run(struct exchange *x)
 {
-    x->op.name = (struct slice){x->name, x->name_len};
-    x->op.done = op_done;
-    x->op.context = x;
+    x->work->op.name = (struct slice){x->work->name, x->work->name_len};
+    x->work->op.done = op_done;
+    x->work->op.context = x;
     x->running = true;
-    if (stream_start(x->worker->engine, &x->op) == STREAM_PENDING) {
+    if (stream_start(x->worker->engine, &x->work->op) == STREAM_PENDING) {
         exchange_park(x);
         return;
     }
@@ -288,7 +305,7 @@ static void serve_stream(struct exchange *x, struct slice path, struct slice que
     if (exchange_over_rate(x)) {
         return;
     }
-    int code = name_parse(raw, x->name, &x->name_len, &msg);
+    int code = name_parse(raw, x->work->name, &x->work->name_len, &msg);
 
     if (code != 0) {
         answer_name_error(x, code, &msg);
@@ -298,7 +315,7 @@ static void serve_stream(struct exchange *x, struct slice path, struct slice que
         answer_method(x);
         return;
     }
-    code = exchange_check_reserved(x, (struct slice){x->name, x->name_len}, &msg);
+    code = exchange_check_reserved(x, (struct slice){x->work->name, x->work->name_len}, &msg);
     if (code == 0 && x->method == HTTP_GET) {
         code = query_parse(query, &x->query, &msg);
     }
@@ -362,10 +379,12 @@ void exchange_begin(struct session *s, struct slice input, size_t head_bytes)
     struct worker *w = s->worker;
     struct exchange *x = calloc(1, sizeof(*x));
     struct request_head *head = copy_head(&w->request, (struct slice){input.ptr, head_bytes});
+    struct work *work = work_take(w);
 
-    if (x == NULL || head == NULL) {
+    if (x == NULL || head == NULL || work == NULL) {
         free(x);
         free(head);
+        work_give(w, work);
         session_drop(s);
         return;
     }
@@ -374,6 +393,7 @@ void exchange_begin(struct session *s, struct slice input, size_t head_bytes)
     x->session = s;
     x->worker = w;
     x->head = head;
+    x->work = work;
     x->method = head->request.method;
     x->head_only = x->method == HTTP_HEAD;
     x->chunked_ok = head->request.minor_version > 0;

@@ -7,6 +7,7 @@
 #include "serve/body.h"
 #include "serve/query.h"
 #include "serve/session.h"
+#include "serve/work.h"
 
 /* The head as it came, for as long as a handler reads headers. */
 struct request_head {
@@ -47,6 +48,7 @@ struct exchange {
     struct session *session;
     struct worker *worker;
     struct request_head *head; /* owned; NULL once no header is needed any more */
+    struct work *work;         /* owned; NULL while a live reader waits, and in refusals of heads */
     enum http_method method;
     bool head_only;  /* HEAD: headers without the body */
     bool keep;       /* the connection may go on afterwards */
@@ -72,12 +74,9 @@ struct exchange {
     int status;            /* of the answer, once it has begun */
     struct access *access; /* owned; NULL: no line will be logged */
     uint64_t ready_us;     /* when the body was there, by the loop's clock */
-    size_t name_len;
-    char name[STREAM_NAME_BYTES_MAX];   /* canonical */
     void (*ready)(struct exchange *x);  /* the body is there */
     void (*finish)(struct exchange *x); /* op has its result */
     void (*ended)(struct exchange *x);  /* before destruction; may be NULL */
-    struct stream_op op;
 };
 
 /* Takes a complete head of `head_bytes` at the start of `input`, parsed into the worker's scratch
@@ -103,9 +102,15 @@ void exchange_park(struct exchange *x);
 /* That has ended: calls x->finish, or frees the exchange when nobody waits for it. */
 void exchange_resume(struct exchange *x);
 
-/* Starts x->op, of which verb and request are set, on x's stream; x->finish is called with the
- * result, now or later. */
+/* Starts x->work->op, of which verb and request are set, on the stream of that name; x->finish is
+ * called with the result, now or later. */
 void exchange_run(struct exchange *x);
+
+/* A live reader has nothing to do for now: gives back its work, page and all. */
+void exchange_rest(struct exchange *x);
+
+/* It has: takes work with the name of its stream. False: no memory, and it rests on. */
+bool exchange_rise(struct exchange *x) MUST_USE;
 
 /* Whether the request is one too many for this second: then it has been answered. Asked once for
  * every request that had the right to ask. */

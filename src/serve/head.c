@@ -19,7 +19,7 @@ static void put_expiry(struct exchange *x, const struct stream_expiry *expiry)
 
 static void finish(struct exchange *x)
 {
-    const struct stream_result *result = &x->op.result;
+    const struct stream_result *result = &x->work->op.result;
 
     if (result->code != 0) {
         problem_answer_code(x, result->code, &result->msg);
@@ -36,7 +36,7 @@ static void finish(struct exchange *x)
 int head_prepare(struct exchange *x, struct errmsg *msg)
 {
     (void)msg; /* a HEAD has no headers or parameters of its own */
-    x->op.verb = STREAM_HEAD;
+    x->work->op.verb = STREAM_HEAD;
     x->ready = exchange_run;
     x->finish = finish;
     return 0;

@@ -76,14 +76,14 @@ bool live_begin(struct exchange *x, const struct exchange_live *ops)
     if (!live_enter(x, ops)) {
         return false;
     }
-    x->live.stream = stream_ref(x->op.result.page.stream);
+    x->live.stream = stream_ref(x->work->op.result.page.stream);
     x->ended = live_ended;
     return true;
 }
 
 static void answer_nothing(struct exchange *x)
 {
-    const struct stream_page *page = &x->op.result.page;
+    const struct stream_page *page = &x->work->op.result.page;
 
     reply_begin(x, 204, REPLY_NO_STORE);
     reply_next(x, page->next);
@@ -100,7 +100,7 @@ static void answer_nothing(struct exchange *x)
 /* The stream that was waited for is gone. Whether its path says 404 or 410 now, the path knows. */
 static void answer_gone(struct exchange *x)
 {
-    const struct stream_result *result = &x->op.result;
+    const struct stream_result *result = &x->work->op.result;
     int code = result->code == ERR_GONE ? ERR_GONE : ERR_NOTFOUND;
 
     tally_error(&x->worker->tally, code);
@@ -109,8 +109,8 @@ static void answer_gone(struct exchange *x)
 
 static void ask_path(struct exchange *x)
 {
-    stream_page_finish(&x->op.result.page);
-    x->op = (struct stream_op){.verb = STREAM_HEAD};
+    stream_page_finish(&x->work->op.result.page);
+    x->work->op = (struct stream_op){.verb = STREAM_HEAD};
     x->finish = answer_gone;
     exchange_run(x);
 }
@@ -136,6 +136,7 @@ static void sleep_or_look(struct exchange *x)
         look(x);
     } else if (code == 0) {
         live->waiting = true;
+        exchange_rest(x);
     } else if (code == ERR_LIMIT) {
         refuse_reader(x, "a stream");
     } else {
@@ -148,7 +149,7 @@ static void sleep_or_look(struct exchange *x)
 /* A read has its result. */
 static void looked(struct exchange *x)
 {
-    const struct stream_result *result = &x->op.result;
+    const struct stream_result *result = &x->work->op.result;
     const struct stream_page *page = &result->page;
 
     if (result->code != 0) {
@@ -160,14 +161,20 @@ static void looked(struct exchange *x)
     } else if (page->closed || x->live.timed_out || x->worker->draining) {
         answer_nothing(x);
     } else {
-        stream_page_finish(&x->op.result.page);
+        stream_page_finish(&x->work->op.result.page);
         sleep_or_look(x);
     }
 }
 
 static void look(struct exchange *x)
 {
-    x->op = (struct stream_op){
+    if (x->work == NULL && !exchange_rise(x)) {
+        struct errmsg msg = {{0}};
+
+        problem_answer_code(x, ERR_NOMEM, &msg);
+        return;
+    }
+    x->work->op = (struct stream_op){
         .verb = STREAM_READ,
         .read = {.from = {.kind = OFFSET_AT, .position = x->live.at}, .stream = x->live.stream},
     };
@@ -190,7 +197,7 @@ static const struct exchange_live live_ops = {.tick = time_out, .stop = time_out
 
 void longpoll_begin(struct exchange *x)
 {
-    const struct stream_page *page = &x->op.result.page;
+    const struct stream_page *page = &x->work->op.result.page;
 
     if (page->bytes > 0 || page->closed) {
         looked(x);

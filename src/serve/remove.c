@@ -5,7 +5,7 @@
 
 static void finish(struct exchange *x)
 {
-    const struct stream_result *result = &x->op.result;
+    const struct stream_result *result = &x->work->op.result;
 
     if (result->code != 0) {
         problem_answer_code(x, result->code, &result->msg);
@@ -18,7 +18,7 @@ static void finish(struct exchange *x)
 int remove_prepare(struct exchange *x, struct errmsg *msg)
 {
     (void)msg; /* there is nothing in a DELETE that could be wrong */
-    x->op.verb = STREAM_DELETE;
+    x->work->op.verb = STREAM_DELETE;
     x->ready = exchange_run;
     x->finish = finish;
     return 0;

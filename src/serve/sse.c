@@ -101,7 +101,7 @@ static bool send_page(struct exchange *x, const struct stream_page *page)
 /* What a read found goes out. False: the session is gone, or the stream has ended. */
 static bool send_result(struct exchange *x, bool first)
 {
-    struct stream_page *page = &x->op.result.page;
+    struct stream_page *page = &x->work->op.result.page;
     bool closed = page->closed;
     bool good = true;
 
@@ -134,10 +134,10 @@ static bool send_result(struct exchange *x, bool first)
 
 static void looked(struct exchange *x)
 {
-    if (x->op.result.code != 0) {
+    if (x->work->op.result.code != 0) {
         /* It is too late for a status: the connection ends without the last chunk, as for any
          * answer that could not be completed. */
-        tally_error(&x->worker->tally, x->op.result.code);
+        tally_error(&x->worker->tally, x->work->op.result.code);
         session_drop(x->session);
         return;
     }
@@ -153,7 +153,11 @@ static void looked(struct exchange *x)
 
 static void look(struct exchange *x)
 {
-    x->op = (struct stream_op){
+    if (x->work == NULL && !exchange_rise(x)) {
+        session_drop(x->session); /* it is too late for a status */
+        return;
+    }
+    x->work->op = (struct stream_op){
         .verb = STREAM_READ,
         .read = {.from = {.kind = OFFSET_AT, .position = x->live.at},
                  .stream = x->live.stream,
@@ -214,6 +218,7 @@ static void pump(struct exchange *x)
 
         if (code == 0) {
             live->waiting = true;
+            exchange_rest(x);
             return;
         }
         if (code == ERR_LIMIT) {
@@ -258,7 +263,7 @@ static const struct exchange_live live_ops = {
 
 void sse_begin(struct exchange *x)
 {
-    const struct stream_result *result = &x->op.result;
+    const struct stream_result *result = &x->work->op.result;
 
     if (!live_begin(x, &live_ops)) {
         return;

@@ -4,6 +4,7 @@
 
 #include "base/dice.h"
 #include "serve/session.h"
+#include "serve/work.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
@@ -102,6 +103,7 @@ void worker_finish(struct worker *w)
     loop_destroy(w->loop);
     buf_finish(&w->out);
     buf_finish(&w->frame);
+    work_free_spare(w);
     *w = (struct worker){.server = NULL};
 }
 

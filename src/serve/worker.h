@@ -63,6 +63,8 @@ static inline struct slice server_reserved(const struct server *server)
                                                                     : mount->reserved;
 }
 
+struct work;
+
 struct worker {
     struct server *server;
     struct loop *loop;
@@ -72,6 +74,8 @@ struct worker {
     struct list sessions;        /* every connection of this worker */
     size_t session_count;        /* those that are not freed yet */
     size_t warming;              /* file windows being read on the pool */
+    struct work *spare;          /* see work.h */
+    unsigned spare_count;        /* of them */
     struct buf out;              /* response being written */
     struct buf frame;            /* SSE frame being written */
     struct http_request request; /* request being parsed */

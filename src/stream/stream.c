@@ -92,6 +92,11 @@ struct stream_closer *stream_closer_create(const struct record_producer *p)
     return c;
 }
 
+struct slice stream_path(const struct stream *s)
+{
+    return stream_name(s);
+}
+
 struct stream *stream_ref(struct stream *s)
 {
     uint32_t before = atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);

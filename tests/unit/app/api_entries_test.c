@@ -54,11 +54,11 @@ static void fake_run(struct exchange *x)
         return;
     }
     hold.x = x;
-    x->op.name = (struct slice){x->name, x->name_len};
-    x->op.done = hold_done;
+    x->work->op.name = (struct slice){x->work->name, x->work->name_len};
+    x->work->op.done = hold_done;
     exchange_park(x);
-    if (stream_start(x->worker->engine, &x->op) != STREAM_PENDING) {
-        hold_done(&x->op);
+    if (stream_start(x->worker->engine, &x->work->op) != STREAM_PENDING) {
+        hold_done(&x->work->op);
     }
     (void)sem_post(&hold.under_way);
 }
