@@ -339,7 +339,7 @@ describe('K13: SIGTERM', { timeout: 300_000 }, () => {
     });
 
     test('K13: a live reader that takes nothing is not waited for; who downloads is, while there is time', async (t) => {
-        const server = await serverFor(t);
+        const server = await serverFor(t, ['--read-page', '64MiB']); // more than sockets hold
         const stream = new Stream(server, 's', TEXT);
         await stream.create({}, 'x'.repeat(32 << 20));
         for (const [query, dropped] of [['&live=sse', false], ['', true]]) {
