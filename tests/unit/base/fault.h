@@ -1,6 +1,6 @@
 /* Allocation that fails on demand. A test includes this before the .c it tests, whose malloc,
- * calloc, realloc, strdup and strndup then are these; free stays what it is. With fault_countdown at n, n
- * allocations succeed and all later ones fail; below 0, all succeed. Not thread-safe. */
+ * calloc, realloc, strdup and strndup then are these; free stays what it is. With fault_countdown
+ * at n, n allocations succeed and all later ones fail; below 0, all succeed. Not thread-safe. */
 #ifndef ARBE_TESTS_UNIT_BASE_FAULT_H
 #define ARBE_TESTS_UNIT_BASE_FAULT_H
 
