@@ -4,6 +4,7 @@
 #include "app/relay_serve.h"
 
 #include "base/limits.h"
+#include "serve/handlers.h"
 #include "serve/reply.h"
 
 #define OUTPUT_BYTES_MAX (64 * KIB) /* queued at the socket; above it the rest waits */
@@ -15,29 +16,31 @@ static struct relay *relay_of(struct exchange *x)
     return x->live_own;
 }
 
+/* What relay_serve_begin did to the session and the server's count of readers. */
+static void undo(struct exchange *x, const struct relay *r)
+{
+    x->live_own = NULL;
+    if (r->kind != RELAY_PLAIN) {
+        live_leave(x);
+    } else if (!x->session->gone) {
+        conn_pause(&x->session->conn, false);
+    }
+}
+
 /* The exchange ends, with its answer or with its client. */
 static void ended(struct exchange *x)
 {
     struct relay *r = relay_of(x);
-    struct session *s = x->session;
 
-    x->live_own = NULL;
-    if (!s->gone && r->kind == RELAY_PLAIN) {
-        conn_pause(&s->conn, false);
-    }
+    undo(x, r);
     relay_leave(r);
 }
 
 void relay_serve_cancel(struct exchange *x)
 {
-    struct relay *r = relay_of(x);
-
-    x->live_own = NULL;
+    undo(x, relay_of(x));
     x->live_ops = NULL;
     x->ended = NULL;
-    if (r->kind == RELAY_PLAIN) {
-        conn_pause(&x->session->conn, false);
-    }
 }
 
 /* All that is to be sent is queued. */
@@ -206,18 +209,24 @@ static void stop(struct exchange *x)
     }
 }
 
-void relay_serve_begin(struct relay *r, struct exchange *x)
-{
-    static const struct exchange_live live_ops = {.tick = tick, .drained = drained, .stop = stop};
+static const struct exchange_live live_ops = {.tick = tick, .drained = drained, .stop = stop};
 
+bool relay_serve_begin(struct relay *r, struct exchange *x)
+{
+    if (r->kind == RELAY_PLAIN) {
+        x->live_ops = &live_ops;
+        conn_pause(&x->session->conn, true);
+    } else {
+        x->query.live = r->kind == RELAY_SSE ? QUERY_SSE : QUERY_LONG_POLL;
+        if (!live_enter(x, &live_ops)) {
+            return false;
+        }
+    }
     r->x = x;
     r->task.run = look;
     x->live_own = r;
-    x->live_ops = &live_ops;
     x->ended = ended;
     exchange_drop_head(x);
     exchange_rest(x); /* another server does the work */
-    if (r->kind == RELAY_PLAIN) {
-        conn_pause(&x->session->conn, true);
-    }
+    return true;
 }

@@ -386,7 +386,10 @@ void upstream_read(struct upstream *u, struct exchange *x, struct slice name, st
         u->config.refuse(x, API_BUSY, "the server has no memory for this just now");
         return;
     }
-    relay_serve_begin(r, x);
+    if (!relay_serve_begin(r, x)) {
+        relay_destroy(r);
+        return;
+    }
     if (!relay_start(r, u->bounds.relays_max)) {
         relay_serve_cancel(x);
         relay_destroy(r);

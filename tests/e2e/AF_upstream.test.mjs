@@ -32,8 +32,8 @@ async function startReference() {
 }
 
 // The app before that server.
-async function startApp(other, file = secretFile) {
-    const app = await startServe(['--streams-url', `${other.base}/v1/stream`, '--streams-secret-file', file]);
+async function startApp(other, file = secretFile, flags = []) {
+    const app = await startServe(['--streams-url', `${other.base}/v1/stream`, '--streams-secret-file', file, ...flags]);
     app.other = other;
     app.told = [];
     return app;
@@ -45,8 +45,8 @@ async function dispose(app) {
     await app.dispose();
 }
 
-async function appFor(t, other, file) {
-    const app = await startApp(other, file);
+async function appFor(t, other, file, flags) {
+    const app = await startApp(other, file, flags);
     t.after(() => dispose(app));
     return app;
 }
@@ -263,8 +263,39 @@ test('the end of the app ends who follows, and tells who waits to come again', a
     raw.destroy();
 });
 
-// Accepts connections and never says anything: its URL, and the first word that it heard.
-async function startSilent(t) {
+test('who follows counts for --max-waiters, as where the streams are here', async (t) => {
+    const other = await startServer(['--secret-file', secretFile]);
+    t.after(() => other.dispose());
+    const app = await appFor(t, other, secretFile, ['--max-waiters', '1']);
+    const thread = app.house.primaryThreadId;
+    const waiters = async () => {
+        const { text } = await request(app.base, 'GET', '/metrics');
+        return ['sse', 'long_poll'].map((mode) => Number(new RegExp(`^arbe_waiters\\{mode="${mode}"\\} (\\d+)`, 'm').exec(text)[1]));
+    };
+    const sse = await follow(app.owner, thread, 'now');
+    await sse.until('an event', () => sse.events.length > 0);
+    assert.deepEqual(await waiters(), [1, 0]);
+    for (const live of ['long-poll', 'sse']) {
+        const refused = await proxied(app.owner, thread).send('GET', { query: `offset=now&live=${live}` });
+        assertRefused(refused, 503, 'server.busy');
+        assert.match(refused.json().error.message, /--max-waiters/);
+        assert.equal(refused.headers['retry-after'], '1');
+    }
+    assert.equal((await proxied(app.owner, thread).get()).status, 200, 'who reads what is there is not counted');
+    sse.raw.destroy();
+    await eventually('the place is free', async () => (await waiters())[0] === 0);
+    const raw = await Raw.open(app);
+    raw.send(head('GET', `${proxied(app.owner, thread).path}?offset=now&live=long-poll`, headerLines(app.owner)));
+    await eventually('it waits', async () => (await waiters())[1] === 1);
+    await app.owner.say(thread, 'woken');
+    assert.equal((await raw.head()).status, 200);
+    await eventually('and no more', async () => (await waiters())[1] === 0);
+    raw.destroy();
+});
+
+// Accepts connections and never says anything, but that it fails to whoever asks by a method of `fails`: its URL, the
+// requests that it keeps waiting, and the first of them.
+async function startSilent(t, fails = []) {
     const sockets = new Set();
     let hear;
     const heard = new Promise((resolve) => { hear = resolve; });
