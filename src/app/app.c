@@ -85,13 +85,45 @@ static int open_parts(struct app *app, struct errmsg *msg)
     return code == 0 ? 0 : err_set(msg, code, "cannot start threads: %s", err_text(code));
 }
 
+/* Who waits for another server's streams is told that they will not come; what is owed to them is
+ * kept in the records. The engine's are here, and what is asked of them is done. */
+static void give_up_streams(const struct app *app)
+{
+    if (app->config.streams_url != NULL && app->streams != NULL) {
+        stream_client_abort(app->streams);
+    }
+}
+
+static void set_streams(struct app *app, struct stream_client *streams)
+{
+    (void)pthread_mutex_lock(&app->mutex);
+    app->streams = streams;
+    if (app->hurried) {
+        give_up_streams(app);
+    }
+    (void)pthread_mutex_unlock(&app->mutex);
+}
+
+/* The server is to end before it has begun. */
+static void on_hurry(void *context)
+{
+    struct app *app = context;
+
+    (void)pthread_mutex_lock(&app->mutex);
+    app->hurried = true;
+    give_up_streams(app);
+    (void)pthread_mutex_unlock(&app->mutex);
+}
+
 static int open_writers(struct app *app, struct errmsg *msg)
 {
-    int code = streams_open(app, &app->streams, msg);
+    struct stream_client *streams = NULL;
+    int code = streams_open(app, &streams, msg);
 
     if (code != 0) {
         return code;
     }
+    set_streams(app, streams);
     const struct poster_config poster = {.store = app->store,
                                          .client = app->streams,
                                          .pool = app->stream_pool,
@@ -119,20 +151,19 @@ static int reconcile(struct app *app, struct errmsg *msg)
 
     code = code == 0 ? outbox_reconcile(app->outbox, msg) : code;
     if (code != 0 && app->config.streams_url != NULL) {
-        /* The other server may come later; lists are a little behind until the next start. */
+        /* The other server may come later, and is given then what it is owed; lists are a little
+         * behind until the next start. */
         logger_line(app->config.logger, LOGGER_WARN, "%s", msg->text);
+        outbox_wake(app->outbox);
         code = 0;
     }
     return code;
 }
 
-/* The server is to end, and the other one has had its time: whoever waits for it is told so. What
- * is owed to streams is kept in the records. */
-static void give_up(void *context)
+/* The server is to end, and the other one has had its time. */
+static void on_late(void *context)
 {
-    const struct app *app = context;
-
-    stream_client_abort(app->streams);
+    give_up_streams(context);
 }
 
 /* Where the threads' streams are another server's. */
@@ -143,7 +174,7 @@ static int open_upstream(struct app *app, struct errmsg *msg)
         .secret = app->config.streams_secret,
         .logger = app->config.logger,
         .refuse = api_refuse_now,
-        .late = give_up,
+        .late = on_late,
         .late_context = app,
     };
 
@@ -152,8 +183,10 @@ static int open_upstream(struct app *app, struct errmsg *msg)
 
 static void close_all(struct app *app)
 {
+    struct stream_client *streams = app->streams;
     struct errmsg msg = {{0}};
 
+    give_up_streams(app); /* nobody asks for anything any more */
     board_keeper_end(app->board);
     sweeper_stop(app->sweeper);
     /* Wakes may still owe the outbox something, which in turn needs the pool for what it posts. */
@@ -163,7 +196,8 @@ static void close_all(struct app *app)
     pool_destroy(app->stream_pool);
     poster_destroy(app->poster);
     upstream_close(app->upstream);
-    stream_client_free(app->streams);
+    set_streams(app, NULL);
+    stream_client_free(streams);
     if (recency_close(app->recency, &msg) != 0) {
         logger_line(app->config.logger, LOGGER_WARN, "recency was not written: %s", msg.text);
     }
@@ -177,7 +211,6 @@ static void close_all(struct app *app)
     app->pool = NULL;
     app->stream_pool = NULL;
     app->poster = NULL;
-    app->streams = NULL;
     app->recency = NULL;
     app->attempts = NULL;
     app->grants = NULL;
@@ -319,6 +352,7 @@ int app_create(const struct app_config *config, struct app **ret_app, struct err
                         "one (--secret-file)",
         .secret_behind = SLICE("invite") /* the route and the page */,
         .open = on_open,
+        .hurry = on_hurry,
         .stop = on_stop,
         .reloaded = on_reloaded,
         .expose = on_expose,

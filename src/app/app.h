@@ -69,7 +69,8 @@ struct app {
     struct uuid_source ids;
     unsigned char sandbox_key[SANDBOX_KEY_BYTES];
     bool secure;           /* cookies are for https only */
-    pthread_mutex_t mutex; /* of errands */
+    pthread_mutex_t mutex; /* of what follows, and of `streams` until the app is open */
+    bool hurried;          /* the server is to end before it has begun */
     struct list errands;   /* revocations on their way to workers */
 };
 

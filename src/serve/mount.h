@@ -29,6 +29,10 @@ struct mount {
      * the start; `close` is not called then. */
     int (*open)(void *context, struct server *server, struct errmsg *msg);
 
+    /* The server is asked to end while `open` is under way, which had better not wait for others
+     * any longer; `stop` follows all the same. NULL: it never takes long. */
+    void (*hurry)(void *context);
+
     /* The server is to end: nothing new is begun beyond what requests ask for. Does not block. */
     void (*stop)(void *context);
 

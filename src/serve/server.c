@@ -7,6 +7,7 @@
 #include "log/sys.h"
 #include "serve/control_service.h"
 #include "serve/door.h"
+#include "serve/early_end.h"
 #include "serve/mount.h"
 #include "serve/notify.h"
 #include "serve/reply.h"
@@ -413,6 +414,21 @@ static int close_engine(struct server *server, bool checkpoint)
     return code;
 }
 
+static int open_mount(struct server *server, struct errmsg *msg)
+{
+    const struct mount *mount = server->config->mount;
+    struct early_end early;
+
+    if (mount == NULL) {
+        return 0;
+    }
+    early_end_watch(&early, mount);
+    int code = mount->open(mount->context, server, msg);
+
+    early_end_leave(&early);
+    return code;
+}
+
 /* The workers listen: opens what stands beside the engine, serves, and closes it again. */
 static int serve_all(struct server *server, struct sys *sys, const sigset_t *signals, FILE *ready,
                      struct errmsg *msg, bool *ret_served)
@@ -423,7 +439,7 @@ static int serve_all(struct server *server, struct sys *sys, const sigset_t *sig
     if (code != 0) {
         return code;
     }
-    code = mount == NULL ? 0 : mount->open(mount->context, server, msg);
+    code = open_mount(server, msg);
     if (code == 0) {
         *ret_served = true;
         code = serve(server, server->workers, signals, ready, msg);

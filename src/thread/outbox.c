@@ -600,7 +600,7 @@ static void run_round(struct outbox *o)
         tell_store(o, "cannot see what is to be done to streams", &msg);
     }
     (void)pthread_mutex_lock(&o->lock);
-    if (code != 0 || !whole) {
+    if ((code != 0 || !whole) && !o->stopping) {
         o->woken = true;
         wait_until(o, client_now_ms() + back_off_ms(o, FAILURES_MAX));
     }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assertAgreed } from './lib/agreed.mjs';
+import { JSON_TYPE, Stream } from './lib/http.mjs';
 import { lastingPort } from './lib/port.mjs';
 import { serveFor } from './lib/serve.mjs';
 import { Server } from './lib/server.mjs';
@@ -64,6 +65,27 @@ test('a thread whose stream is owed is not told as one that is not there', async
     });
     assert.deepEqual(
         page.entries.map(({ payload }) => payload.type),
+        ['signal.thread.created'],
+    );
+});
+
+test('what is owed at a start without the streams is given once they come, and nobody need ask', async (t) => {
+    const streams = new Server(['--listen', `127.0.0.1:${await lastingPort()}`]);
+    t.after(() => streams.dispose());
+    await streams.start();
+    const server = await serveFor(t, ['--streams-url', `${streams.base}/v1/stream`]);
+    await streams.crash();
+    const { id } = await server.owner.createThread(server.house.id);
+    await server.crash();
+    await server.start();
+    await streams.start();
+    const stream = new Stream(streams, `arbe-thread-${id}`, JSON_TYPE);
+    const told = await eventually('the first entry', async () => {
+        const reply = await stream.get();
+        return reply.status === 200 && reply.json().length > 0 && reply.json();
+    });
+    assert.deepEqual(
+        told.map(({ payload }) => payload.type),
         ['signal.thread.created'],
     );
 });

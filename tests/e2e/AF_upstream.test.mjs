@@ -297,19 +297,28 @@ test('who follows counts for --max-waiters, as where the streams are here', asyn
 // requests that it keeps waiting, and the first of them.
 async function startSilent(t, fails = []) {
     const sockets = new Set();
+    const waiting = [];
     let hear;
     const heard = new Promise((resolve) => { hear = resolve; });
     const server = createServer((socket) => {
         sockets.add(socket);
         socket.on('error', () => {});
-        socket.on('data', hear);
+        socket.on('data', (bytes) => {
+            const [line] = bytes.toString().split('\r\n');
+            if (fails.includes(line.split(' ')[0])) {
+                socket.write('HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n');
+            } else {
+                waiting.push(line);
+                hear();
+            }
+        });
     });
     await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
     t.after(() => {
         sockets.forEach((socket) => socket.destroy());
         server.close();
     });
-    return { url: `http://127.0.0.1:${server.address().port}/v1/stream`, heard };
+    return { url: `http://127.0.0.1:${server.address().port}/v1/stream`, heard, waiting };
 }
 
 // The app before a server that was well until now, and from now on hangs.
@@ -377,13 +386,29 @@ test('SIGTERM while the other server hangs: all are told, within 10 s', async (t
     }
 });
 
-test('SIGTERM during a start before a server that never answers ends it within 10 s', async (t) => {
+// Sends SIGTERM to an app that has asked `silent` for the first time: nothing more is asked then, not even once again.
+async function endsAtOnce(app, silent) {
+    const begun = Date.now();
+    assert.deepEqual(await app.kill('SIGTERM'), { code: 0, signal: null }, app.tail());
+    assert.equal(silent.waiting.length, 1, silent.waiting.join('\n'));
+    assert.ok(Date.now() - begun < 10_000, `${Date.now() - begun} ms`);
+}
+
+test('SIGTERM during a start before a server that never answers ends it', async (t) => {
     const silent = await startSilent(t);
     const app = new Server(['--streams-url', silent.url], { command: 'serve' });
     t.after(() => app.dispose());
     app.launch();
     await withDeadline(silent.heard, 'a question at the start');
-    const begun = Date.now();
-    assert.deepEqual(await app.kill('SIGTERM'), { code: 0, signal: null }, app.tail());
-    assert.ok(Date.now() - begun < 10_000, `${Date.now() - begun} ms`);
+    await endsAtOnce(app, silent);
+});
+
+test('SIGTERM while what is owed since the start waits for an answer ends it', async (t) => {
+    const silent = await startSilent(t, ['GET']);
+    const app = new Server(['--streams-url', silent.url], { command: 'serve' });
+    t.after(() => app.dispose());
+    await app.start();
+    await withDeadline(silent.heard, 'the stream that the house\'s thread is owed');
+    assert.match(silent.waiting[0], /^PUT .*arbe-thread-/);
+    await endsAtOnce(app, silent);
 });
