@@ -58,10 +58,21 @@ static void seen(void *context, struct slice thread_id, const struct entry *entr
     spend_catch_up(context, thread_id, &(struct post_entry){.id = entry->id, .json = json});
 }
 
+/* The records met something that will not pass by itself. */
+static void store_failed(void *context, const char *sentence)
+{
+    const struct app *app = context;
+
+    logger_line(app->config.logger, LOGGER_ERROR,
+                "the records of threads have failed: %s; /health says so until a restart",
+                sentence);
+}
+
 static int open_store(struct app *app, struct errmsg *msg)
 {
     char path[PATH_BYTES_MAX];
-    const struct thread_store_config config = {.path = path, .reader_count = READERS_PER_APP};
+    const struct thread_store_config config = {
+        .path = path, .reader_count = READERS_PER_APP, .failed = store_failed, .context = app};
 
     if ((size_t)snprintf(path, sizeof(path), "%s/app.db", app->config.data_dir) >= sizeof(path)) {
         return err_set(msg, ERR_INVALID, "the path of the data directory is too long");
@@ -262,6 +273,24 @@ static void on_reloaded(void *context)
     board_keeper_retry(app->board);
 }
 
+static const char *on_ails(void *context, const char **ret_detail)
+{
+    const struct app *app = context;
+
+    switch (store_failure(app->store)) {
+    case 0:
+        return NULL;
+    case ERR_CORRUPT:
+    case ERR_MISMATCH:
+        *ret_detail = "the records of threads are damaged: stop the server, let arbe streams "
+                      "verify look at its directory, and restore a backup";
+        break;
+    default:
+        *ret_detail = "the disk of the records of threads failed: look at the disk, then restart";
+    }
+    return "records_failed";
+}
+
 static void on_expose(void *context, struct exposition *e)
 {
     static const char *const states[] = {
@@ -355,6 +384,7 @@ int app_create(const struct app_config *config, struct app **ret_app, struct err
         .hurry = on_hurry,
         .stop = on_stop,
         .reloaded = on_reloaded,
+        .ails = on_ails,
         .expose = on_expose,
         .close = on_close,
         .takes = on_takes,

@@ -1,8 +1,8 @@
 /* Routes beside the streams': whoever embeds the server mounts them, and serves them with the same
  * exchanges, bodies and answers. The server knows of such a route only that it is not its own.
  *
- * Threads: `takes`, `begin`, `leave` and `expose` are called on workers, the others on the main
- * thread. */
+ * Threads: `takes`, `begin`, `leave`, `ails` and `expose` are called on workers, `hurry` on a
+ * thread of its own, the others on the main thread. */
 #ifndef ARBE_SERVE_MOUNT_H
 #define ARBE_SERVE_MOUNT_H
 
@@ -38,6 +38,10 @@ struct mount {
 
     /* The settings were reloaded. Does not block. NULL: nothing follows from that. */
     void (*reloaded)(void *context);
+
+    /* For /health: a word for what is wrong with the mount, and in *ret_detail a sentence without
+     * names or numbers; both are static. NULL: all is well. On a worker. NULL: it always is. */
+    const char *(*ails)(void *context, const char **ret_detail);
 
     /* Writes the mount's own metrics, behind the server's; docs/operations.md has them too. On a
      * worker. NULL: there are none. */

@@ -21,12 +21,40 @@ static bool only_looks(struct exchange *x)
     return false;
 }
 
+/* The word for what is the matter with the server, the gravest first, and its sentence. */
+static const char *status_of(struct exchange *x, const struct store_health *health,
+                             const char **ret_detail)
+{
+    const struct mount *mount = x->worker->server->config->mount;
+    const char *ails = NULL;
+
+    *ret_detail = health->text;
+    if (health->log_error != 0) {
+        return "log_failed";
+    }
+    if (x->worker->draining) {
+        *ret_detail = err_text(ERR_STOPPING);
+        return "draining";
+    }
+    if (mount != NULL && mount->ails != NULL) {
+        ails = mount->ails(mount->context, ret_detail);
+    }
+    if (ails != NULL) {
+        return ails;
+    }
+    if (health->checkpoint_error != 0) {
+        *ret_detail = health->text;
+        return "checkpoint_failed";
+    }
+    *ret_detail = "";
+    return "ready";
+}
+
 /* Ready is a server that takes writes and can go on taking them. */
 void health_answer(struct exchange *x)
 {
     struct store_health health;
-    const char *status = "ready";
-    const char *detail = "";
+    const char *detail = NULL;
     char memory[HEALTH_BYTES_MAX];
     struct buf document;
 
@@ -34,16 +62,8 @@ void health_answer(struct exchange *x)
         return;
     }
     engine_get_health(x->worker->server->engine, &health);
-    if (health.log_error != 0) {
-        status = "log_failed";
-        detail = health.text;
-    } else if (x->worker->draining) {
-        status = "draining";
-        detail = err_text(ERR_STOPPING);
-    } else if (health.checkpoint_error != 0) {
-        status = "checkpoint_failed";
-        detail = health.text;
-    }
+    const char *status = status_of(x, &health, &detail);
+
     buf_init_fixed(&document, memory, sizeof(memory));
     buf_append_format(&document, "{\"status\":\"%s\"", status);
     if (detail[0] != '\0') {

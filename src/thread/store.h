@@ -38,6 +38,10 @@ struct thread_store_config {
     const char *path;      /* of app.db; its directory exists */
     unsigned reader_count; /* connections that read at once; 0: 4 */
     bool lazy;             /* a power loss may take the newest changes, but never a part of one */
+    /* Called once, by whoever meets it: the file is damaged, or its disk failed. Any thread. May be
+     * NULL. */
+    void (*failed)(void *context, const char *sentence);
+    void *context;
 };
 
 /* Opens the store, makes it (mode 0600) if it is not there, and brings an older one up to date.
@@ -48,6 +52,11 @@ int store_open(const struct thread_store_config *config, struct thread_store **r
 
 /* No call is in progress any more. Accepts NULL. */
 void store_close(struct thread_store *s);
+
+/* 0, or what the file failed with first since it was opened: ERR_CORRUPT or ERR_MISMATCH when it is
+ * damaged, ERR_IO or ERR_UNKNOWN when its disk failed. Work that needs other pages goes on, which
+ * proves nothing: only opening it anew forgets that. Any thread; does not block. */
+int store_failure(const struct thread_store *s);
 
 /* A look at every page and reference. ERR_CORRUPT with the first finding. Takes long. */
 int store_verify(struct thread_store *s, struct errmsg *msg) MUST_USE;

@@ -110,6 +110,8 @@ int store_open(const struct thread_store_config *config, struct thread_store **r
     if (!s) {
         return err_set(msg, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
     }
+    s->config = *config;
+    s->config.path = NULL;
     s->lock_fd = -1;
     list_init(&s->idle);
     (void)pthread_mutex_init(&s->write_lock, NULL); /* with default attributes it cannot fail */
@@ -163,9 +165,34 @@ void store_write(struct txn *t, struct thread_store *s, struct arena *arena, str
     txn_begin(t, &s->writer, true, arena, msg);
 }
 
+/* Whether a failure says that the file is not as it should be: not a full disk, nor want of memory,
+ * nor what a statement refused. */
+static bool is_failure(const struct txn *t)
+{
+    return t->rc && (t->code == ERR_CORRUPT || t->code == ERR_MISMATCH || t->code == ERR_IO ||
+                     t->code == ERR_UNKNOWN);
+}
+
+static void note_failure(struct thread_store *s, const struct txn *t)
+{
+    int none = 0;
+    struct errmsg msg;
+    if (is_failure(t) && atomic_compare_exchange_strong(&s->failure, &none, t->code) &&
+        s->config.failed) {
+        (void)err_set(&msg, t->code, "app.db: %s (SQLite's %d)", sqlite3_errstr(t->rc), t->rc);
+        s->config.failed(s->config.context, msg.text);
+    }
+}
+
+int store_failure(const struct thread_store *s)
+{
+    return atomic_load(&s->failure);
+}
+
 int store_end(struct txn *t, struct thread_store *s)
 {
     int code = txn_finish(t);
+    note_failure(s, t);
     if (t->writes) {
         (void)pthread_mutex_unlock(&s->write_lock);
         return code;

@@ -5,6 +5,7 @@
 #define ARBE_THREAD_STORE_SQLITE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "thread/store.h"
 #include "thread/store_house.h"
@@ -12,7 +13,9 @@
 #include "thread/store_thread.h"
 
 struct thread_store {
-    int lock_fd; /* of PATH.lock: no other process has the store */
+    struct thread_store_config config; /* constant; without the path */
+    int lock_fd;                       /* of PATH.lock: no other process has the store */
+    atomic_int failure;                /* see store_failure */
 
     pthread_mutex_t write_lock; /* held during a change */
     struct db writer;           /* under write_lock */

@@ -171,6 +171,13 @@ static sqlite3_stmt *statement_find(const struct db *db, const char *sql, uint64
     return NULL;
 }
 
+/* SQLite failed; nothing has before. */
+static void fail(struct txn *t, int rc)
+{
+    t->code = db_fail(t->db->handle, rc, t->msg);
+    t->rc = rc;
+}
+
 static sqlite3_stmt *statement_get(struct txn *t, const char *sql)
 {
     struct db *db = t->db;
@@ -188,7 +195,7 @@ static sqlite3_stmt *statement_get(struct txn *t, const char *sql)
     int rc = sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement->stmt,
                                 NULL);
     if (rc) {
-        t->code = db_fail(db->handle, rc, t->msg);
+        fail(t, rc);
     } else if (map_insert(&db->statements, &statement->node, hash)) {
         txn_refuse(t, ERR_NOMEM, "%s", err_text(ERR_NOMEM));
     }
@@ -224,7 +231,7 @@ sqlite3_stmt *txn_query(struct txn *t, const char *sql, const struct param *para
     for (size_t i = 0; i < count; i++) {
         int rc = bind(stmt, (int)i + 1, &params[i]);
         if (rc) {
-            t->code = db_fail(t->db->handle, rc, t->msg);
+            fail(t, rc);
             return NULL;
         }
     }
@@ -242,7 +249,7 @@ bool txn_step(struct txn *t, sqlite3_stmt *query)
         return true;
     }
     if (rc != SQLITE_DONE) {
-        t->code = db_fail(t->db->handle, rc, t->msg);
+        fail(t, rc);
     }
     txn_stop(query);
     return false;

@@ -81,6 +81,7 @@ struct txn {
     struct db *db;
     bool writes;
     int code;            /* 0, or the first failure */
+    int rc;              /* SQLite's own, if it was the one that failed */
     struct arena *arena; /* texts of rows are copied there; NULL: none are read */
     struct errmsg *msg;  /* or NULL */
 };

@@ -1,7 +1,7 @@
 // Tier 60: /metrics and /health. Every number that can be known is checked
 // exactly, the format strictly, and the table in docs/operations.md both ways.
 import assert from 'node:assert/strict';
-import { readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Faults, buildFaultLibrary } from './lib/faults.mjs';
@@ -9,6 +9,7 @@ import { testUnless } from './lib/impossible.mjs';
 import { OCTETS, Stream, TEXT, producer, request } from './lib/http.mjs';
 import { parseMetrics } from './lib/prometheus.mjs';
 import { Raw, exchange, head } from './lib/raw.mjs';
+import { startServe } from './lib/serve.mjs';
 import { Server, serverFor, tempDir } from './lib/server.mjs';
 import { Sse } from './lib/sse.mjs';
 import { LONG_LEASE_MS, Receiver, Subscription, WakeReader, acksOf, jsonStream } from './lib/subscriptions.mjs';
@@ -447,6 +448,58 @@ describe('metrics and health: when the disk fails', { timeout: 300_000 }, () => 
             await eventually('both lines in the log', () => / error +checkpoints of .* fail/.test(server.log) &&
                 / info +checkpoints of .* work again/.test(server.log));
         });
+    });
+
+    const failedRecords = async (server, pattern) => {
+        const reply = await health(server);
+        assert.equal(reply.status, 503);
+        assert.equal(reply.json().status, 'records_failed');
+        assert.match(reply.json().detail, pattern);
+        assert.ok(!reply.text.includes(server.dir), 'nothing of the inside');
+        assert.equal(server.log.match(/ error +the records of threads have failed: app\.db: /g).length, 1, server.log);
+    };
+
+    test('records that are damaged where nothing looked at the start', async (t) => {
+        const server = await startServe();
+        t.after(() => {
+            server.expectGone();
+            return server.crash().finally(() => server.dispose());
+        });
+        const { owner } = server;
+        await owner.ask(201, 'POST', '/api/agents', { name: 'One' });
+        assert.deepEqual((await health(server)).json(), { status: 'ready' });
+        for (const [name, header] of [['app.db', 4096], ['app.db-wal', 32]]) {
+            const path = join(server.dir, name);
+            const fd = openSync(path, 'r+');
+            writeSync(fd, Buffer.alloc(statSync(path).size - header, 0xff), 0, undefined, header);
+            closeSync(fd);
+        }
+        // A change makes those who read look at the file again.
+        await owner.call('POST', '/api/agents', { name: 'Two' });
+        for (let i = 0; i < 3; i++) {
+            await owner.refused(500, 'server.internal', 'GET', '/api/houses');
+        }
+        await failedRecords(server, /damaged.* verify .* backup/);
+    });
+
+    faultTest('records whose disk fails', async (t) => {
+        const faults = new Faults(library);
+        const server = await startServe([], { env: faults.env });
+        t.after(async () => {
+            faults.clear();
+            await server.dispose();
+            faults.dispose();
+        });
+        faults.set('sync app.db-wal EIO');
+        for (let i = 0; i < 2; i++) {
+            const reply = await server.owner.call('POST', '/api/agents', { name: 'One' });
+            assert.ok([500, 503].includes(reply.status), reply.text);
+        }
+        faults.clear();
+        await server.owner.ask(201, 'POST', '/api/agents', { name: 'Two' });
+        await failedRecords(server, /disk.* restart/);
+        await server.restart();
+        assert.deepEqual((await health(server)).json(), { status: 'ready' });
     });
 
     faultTest('commits are as slow as the disk', async () => {

@@ -180,13 +180,24 @@ static void verification_finds(void **state)
     }
 }
 
-/* A page that is damaged is an error with a sentence, not an answer; what is elsewhere is still to
- * be had. */
+static unsigned failures_told;
+static char failure_told[256];
+
+static void tell_failure(void *context, const char *sentence)
+{
+    (void)context;
+    failures_told++;
+    (void)snprintf(failure_told, sizeof(failure_told), "%s", sentence);
+}
+
+/* A page that is damaged is an error with a sentence, not an answer, and is told once; what is
+ * elsewhere is still to be had, and changes nothing about that. */
 static void damage_is_found(void **state)
 {
     struct store_rig *rig = *state;
     const struct sqlite_fixture *f = rig->back_end;
     static const char zeros[4096];
+    struct thread_record none;
     struct agent_record got;
     struct txn t;
     add_house(rig, 1);
@@ -202,10 +213,22 @@ static void damage_is_found(void **state)
     assert_true(fd >= 0);
     assert_int_equal(pwrite(fd, zeros, sizeof(zeros), at), sizeof(zeros));
     assert_int_equal(close(fd), 0);
-    fixture_open(rig);
-    EXPECT(ERR_CORRUPT, store_agent_get(rig->store, AGENT(1), &rig->arena, &got, &rig->msg));
+    struct thread_store_config config = fixture_config(f);
+    config.failed = tell_failure;
+    OK(store_open(&config, &rig->store, &rig->msg));
+    EXPECT(ERR_NOTFOUND, store_thread_get(rig->store, THREAD(9), &rig->arena, &none, &rig->msg));
+    assert_int_equal(store_failure(rig->store), 0);
+    for (int i = 0; i < 3; i++) {
+        EXPECT(ERR_CORRUPT, store_agent_get(rig->store, AGENT(1), &rig->arena, &got, &rig->msg));
+        assert_int_equal(store_failure(rig->store), ERR_CORRUPT);
+        assert_int_equal(failures_told, 1);
+    }
+    assert_non_null(strstr(failure_told, "app.db: database disk image is malformed"));
     EXPECT(ERR_CORRUPT, store_verify(rig->store, &rig->msg));
     assert_int_equal(role_in(rig, 1, 1), ROLE_OWNER);
+    assert_int_equal(store_failure(rig->store), ERR_CORRUPT);
+    rig_reopen(rig);
+    assert_int_equal(store_failure(rig->store), 0);
 }
 
 /* A real limit on the size of files: refused with the code of a full disk, nothing of it happened,
@@ -230,6 +253,7 @@ static void files_may_not_grow(void **state)
     EXPECT(ERR_NOTFOUND, store_agent_get(rig->store, AGENT(number), &rig->arena, &got, &rig->msg));
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     (void)signal(SIGXFSZ, handler);
+    assert_int_equal(store_failure(rig->store), 0); /* it passes by itself */
     add_agent(rig, number);
     rig_reopen(rig);
     OK(store_agent_get(rig->store, AGENT(number), &rig->arena, &got, &rig->msg));
