@@ -6,6 +6,7 @@
 #include "app/app.h"
 #include "app/attempts.h"
 #include "app/grants.h"
+#include "app/handlers.h"
 #include "serve/problem.h"
 
 #include <stdarg.h>
@@ -182,6 +183,13 @@ bool api_random(struct api_call *c, unsigned char out[static API_KEY_RANDOM_BYTE
     return false;
 }
 
+static void count_refusal(struct api_call *c)
+{
+    if (c->route->run == entry_post || c->route->run == sandbox_write) {
+        atomic_fetch_add_explicit(&c->app->posts_refused[c->error.code], 1, memory_order_relaxed);
+    }
+}
+
 void api_answer_now(struct exchange *x)
 {
     struct api_call *c = x->guest;
@@ -191,6 +199,7 @@ void api_answer_now(struct exchange *x)
         return;
     }
     if (c->result != API_DONE) {
+        count_refusal(c);
         x->retry_after = c->retry_after;
         x->outcome_unknown = c->error.code == API_OUTCOME_UNKNOWN;
         c->status = api_error_status(c->error.code);

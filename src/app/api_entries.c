@@ -109,6 +109,7 @@ static void follow_up(struct api_call *c)
     const struct posting *p = c->work;
     char offset[OFFSET_TOKEN_BYTES + 1] = "";
 
+    atomic_fetch_add_explicit(&c->app->appended, 1, memory_order_relaxed);
     offset_format(offset, c->x->work->op.result.next);
     recency_note(c->app->recency, c->params[0], c->now_ms, offset);
     waking_start(c->app, c->params[0], p->draft.id);

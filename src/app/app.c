@@ -6,6 +6,7 @@
 #include "app/api_call.h"
 #include "app/attempts.h"
 #include "app/board_keeper.h"
+#include "app/expose.h"
 #include "app/first_owner.h"
 #include "app/grants.h"
 #include "app/sandbox_key.h"
@@ -15,7 +16,6 @@
 #include "app/upstream.h"
 #include "app/waking.h"
 #include "client/client.h"
-#include "serve/exposition.h"
 #include "serve/session.h"
 #include "thread/outbox.h"
 #include "thread/poster.h"
@@ -293,23 +293,7 @@ static const char *on_ails(void *context, const char **ret_detail)
 
 static void on_expose(void *context, struct exposition *e)
 {
-    static const char *const states[] = {
-        [T3_READER_CONNECTING] = "connecting",
-        [T3_READER_CATCHING_UP] = "catching_up",
-        [T3_READER_LIVE] = "live",
-        [T3_READER_LOST] = "lost",
-        [T3_READER_REFUSED] = "refused",
-    };
-    const struct app *app = context;
-    struct board_stats stats;
-
-    board_keeper_get_stats(app->board, &stats);
-    exposition_begin(e, "arbe_board_rows", "gauge", "Threads of T3 hosts on the board.");
-    exposition_u64(e, stats.rows);
-    exposition_begin(e, "arbe_board_hosts", "gauge", "T3 hosts that are watched, by state.");
-    for (size_t i = 0; i < ARRAY_COUNT(states); i++) {
-        exposition_labelled(e, stats.hosts[i], "state=\"%s\"", states[i]);
-    }
+    app_expose(context, e);
 }
 
 static void on_close(void *context)

@@ -13,6 +13,7 @@
 #include "base/logger.h"
 #include "base/pool.h"
 #include "base/uuid.h"
+#include "thread/api_error.h"
 #include "thread/director.h"
 #include "thread/sandbox_token.h"
 
@@ -61,11 +62,13 @@ struct app {
     struct recency *recency;       /* when threads were last written to */
     struct stream_client *streams; /* by which all streams are written, see recency.h */
     struct poster *poster;         /* appends entries, once each */
-    struct outbox *outbox;         /* what records still owe to streams */
-    struct wakings *wakings;       /* of the director */
-    struct upstream *upstream;     /* reads of another server's streams; NULL: they are ours */
-    struct sweeper *sweeper;       /* housekeeping of the records */
-    struct board_keeper *board;    /* what T3 hosts tell */
+    atomic_uint_fast64_t appended; /* entries that went into the log without it */
+    atomic_uint_fast64_t posts_refused[API_CODE_COUNT];
+    struct outbox *outbox;      /* what records still owe to streams */
+    struct wakings *wakings;    /* of the director */
+    struct upstream *upstream;  /* reads of another server's streams; NULL: they are ours */
+    struct sweeper *sweeper;    /* housekeeping of the records */
+    struct board_keeper *board; /* what T3 hosts tell */
     struct uuid_source ids;
     unsigned char sandbox_key[SANDBOX_KEY_BYTES];
     bool secure;           /* cookies are for https only */

@@ -315,6 +315,15 @@ void upstream_stop(struct upstream *u)
     (void)pthread_mutex_unlock(&u->shared.mutex);
 }
 
+uint64_t upstream_relays(struct upstream *u)
+{
+    (void)pthread_mutex_lock(&u->shared.mutex);
+    uint64_t count = u->shared.count;
+
+    (void)pthread_mutex_unlock(&u->shared.mutex);
+    return count;
+}
+
 void upstream_close(struct upstream *u)
 {
     if (u == NULL) {

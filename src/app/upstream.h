@@ -50,6 +50,9 @@ void upstream_stop(struct upstream *u);
 /* The workers have ended. Accepts NULL. */
 void upstream_close(struct upstream *u);
 
+/* Reads under way, for metrics. Any thread. */
+uint64_t upstream_relays(struct upstream *u);
+
 /* Answers a GET or HEAD, whose head is in place, with what the other server says of the stream
  * `name`, now or later. `query` is the client's own, ptr NULL: none. On the exchange's worker. */
 void upstream_read(struct upstream *u, struct exchange *x, struct slice name, struct slice query);

@@ -42,6 +42,7 @@ struct lane {
     bool busy;
     unsigned waiting;  /* callers of outbox_run */
     unsigned failures; /* in a row */
+    uint64_t since_ms; /* the first of them */
     uint64_t retry_ms; /* on failed: not before */
     uint64_t left;     /* items that were found undone */
 };
@@ -381,12 +382,15 @@ static uint64_t back_off_ms(const struct outbox *o, unsigned failures)
     return ms < o->config.retry_ms_max ? ms : o->config.retry_ms_max;
 }
 
-/* The thread is to try again, not before `at_ms`. */
-static void put_off_lane(struct outbox *o, struct lane *lane, uint64_t at_ms)
+/* The lane has failed once more: the thread is to try again, but later. */
+static void put_off_lane(struct outbox *o, struct lane *lane, uint64_t now_ms)
 {
+    if (lane->failures++ == 0) {
+        lane->since_ms = now_ms;
+    }
     list_remove(&lane->link);
     list_append(&o->failed, &lane->link);
-    lane->retry_ms = at_ms;
+    lane->retry_ms = now_ms + back_off_ms(o, lane->failures);
     (void)pthread_cond_signal(&o->news);
 }
 
@@ -397,10 +401,11 @@ static void end_round(struct outbox *o, struct lane *lane, int rc, const struct 
     uint64_t now_ms = client_now_ms();
     list_remove(&lane->link);
     lane->busy = false;
-    lane->failures = rc == 0 ? 0 : lane->failures + 1;
     set_left(o, lane, rc == 0 ? 0 : progress->left);
-    if (rc != 0) {
-        put_off_lane(o, lane, now_ms + back_off_ms(o, lane->failures));
+    if (rc == 0) {
+        lane->failures = 0;
+    } else {
+        put_off_lane(o, lane, now_ms);
     }
     if (progress->done > 0) {
         o->away_ms = 0;
@@ -439,9 +444,8 @@ static bool await_turn(struct outbox *o, struct lane *lane)
 static void leave(struct outbox *o, struct lane *lane)
 {
     if (lane->failures == 0) {
-        lane->failures = 1;
         set_left(o, lane, 1); /* at least */
-        put_off_lane(o, lane, client_now_ms() + back_off_ms(o, 1));
+        put_off_lane(o, lane, client_now_ms());
     }
 }
 
@@ -562,6 +566,21 @@ void outbox_wake(struct outbox *o)
 uint64_t outbox_waiting(struct outbox *o)
 {
     return atomic_load(&o->left);
+}
+
+uint64_t outbox_oldest_ms(struct outbox *o)
+{
+    uint64_t now_ms = client_now_ms();
+    uint64_t oldest_ms = 0;
+    (void)pthread_mutex_lock(&o->lock);
+    LIST_FOR_EACH(link, &o->failed)
+    {
+        const struct lane *lane = container_of(link, struct lane, link);
+        uint64_t ms = now_ms > lane->since_ms ? now_ms - lane->since_ms : 0;
+        oldest_ms = ms > oldest_ms ? ms : oldest_ms;
+    }
+    (void)pthread_mutex_unlock(&o->lock);
+    return oldest_ms;
 }
 
 /* ---------------------------------------------------------------------------------- the thread */

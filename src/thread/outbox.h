@@ -48,6 +48,10 @@ void outbox_wake(struct outbox *o);
 /* Items that were tried and wait to be tried again, for metrics. */
 uint64_t outbox_waiting(struct outbox *o);
 
+/* For how long the thread that waits longest has been tried, in milliseconds; 0: none waits. It
+ * looks at each that waits. */
+uint64_t outbox_oldest_ms(struct outbox *o);
+
 /* Ends the background work. Blocks until what is under way has ended. Accepts NULL. */
 void outbox_destroy(struct outbox *o);
 

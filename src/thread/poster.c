@@ -57,13 +57,15 @@ struct helper {
 struct poster {
     struct poster_config config;
     struct entry_index *index;
-    atomic_size_t count;  /* of posts under way */
-    atomic_size_t bytes;  /* of their entries */
-    pthread_mutex_t lock; /* guards what follows, and the waiters */
-    pthread_cond_t news;  /* the queue has a post, a waiter's has ended, a helper is idle */
-    struct map claims;    /* struct post_claim */
-    struct list queue;    /* posts to be looked up */
-    struct list looking;  /* struct looking: posts that are */
+    atomic_size_t count;             /* of posts under way */
+    atomic_size_t bytes;             /* of their entries */
+    atomic_uint_fast64_t stored;     /* see struct poster_stats */
+    atomic_uint_fast64_t duplicates; /* likewise */
+    pthread_mutex_t lock;            /* guards what follows, and the waiters */
+    pthread_cond_t news; /* the queue has a post, a waiter's has ended, a helper is idle */
+    struct map claims;   /* struct post_claim */
+    struct list queue;   /* posts to be looked up */
+    struct list looking; /* struct looking: posts that are */
     struct helper helpers[HELPERS];
 };
 
@@ -104,10 +106,21 @@ static void deliver(struct post *post, int result)
     (void)pthread_mutex_unlock(&p->lock);
 }
 
+static void count(struct poster *p, const struct post *post)
+{
+    atomic_fetch_add_explicit(&p->stored, post->stored, memory_order_relaxed);
+    if (post->stored < post->count) {
+        atomic_fetch_add_explicit(&p->duplicates, post->count - post->stored, memory_order_relaxed);
+    }
+}
+
 /* Its claims are on the map, or it has none. */
 static void end(struct post *post, int result)
 {
     struct poster *p = post->poster;
+    if (result == 0) {
+        count(p, post);
+    }
     if (post->claim_count > 0) {
         give_up(p, post);
     }
@@ -506,6 +519,14 @@ int poster_create(const struct poster_config *config, struct poster **ret_poster
     }
     *ret_poster = p;
     return 0;
+}
+
+void poster_get_stats(const struct poster *p, struct poster_stats *ret_stats)
+{
+    *ret_stats = (struct poster_stats){
+        .stored = atomic_load_explicit(&p->stored, memory_order_relaxed),
+        .duplicates = atomic_load_explicit(&p->duplicates, memory_order_relaxed),
+    };
 }
 
 int poster_flush(struct poster *p, struct errmsg *msg)

@@ -89,6 +89,15 @@ int poster_find(struct poster *p, struct slice thread_id, struct slice entry_id,
 /* Writes what of the index is not written yet, for tests and at the end. Blocks. */
 int poster_flush(struct poster *p, struct errmsg *msg);
 
+/* What it has done since it was created. */
+struct poster_stats {
+    uint64_t stored;     /* entries */
+    uint64_t duplicates; /* entries that were there already */
+};
+
+/* For metrics. Any thread. */
+void poster_get_stats(const struct poster *p, struct poster_stats *ret_stats);
+
 /* No post is under way. Flushes. Accepts NULL. */
 void poster_destroy(struct poster *p);
 

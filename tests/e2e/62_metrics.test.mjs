@@ -7,9 +7,10 @@ import { describe, test } from 'node:test';
 import { Faults, buildFaultLibrary } from './lib/faults.mjs';
 import { testUnless } from './lib/impossible.mjs';
 import { OCTETS, Stream, TEXT, producer, request } from './lib/http.mjs';
+import { lastingPort } from './lib/port.mjs';
 import { parseMetrics } from './lib/prometheus.mjs';
 import { Raw, exchange, head } from './lib/raw.mjs';
-import { startServe } from './lib/serve.mjs';
+import { headerLines, nobody, proxied, serveFor, startServe } from './lib/serve.mjs';
 import { Server, serverFor, tempDir } from './lib/server.mjs';
 import { Sse } from './lib/sse.mjs';
 import { LONG_LEASE_MS, Receiver, Subscription, WakeReader, acksOf, jsonStream } from './lib/subscriptions.mjs';
@@ -262,6 +263,65 @@ describe('metrics: known traffic, known numbers', { timeout: 300_000 }, () => {
         assert.equal(metrics.value('arbe_subscriptions'), 1);
     });
 
+    test('threads: entries, duplicates, refusals by code, calls, writes of the last entry\'s time', async (t) => {
+        const server = await serveFor(t);
+        const { owner, house } = server;
+        const entries = async () => (await scrape(server)).value('arbe_thread_entries_total');
+        const thread = await owner.createThread(house.id);
+        assert.equal(await entries(), 3, 'of the house, of its thread, of the other thread');
+        await owner.say(thread.id, 'one');
+        await owner.say(thread.id, 'two', { id: 'mine' });
+        const path = `/api/threads/${thread.id}/entries`;
+        const chat = { payload: { type: 'chat', text: 'x' } };
+        await owner.ask(200, 'POST', path, { id: 'mine', ...chat });
+        await owner.refused(400, 'validation.invalid_input', 'POST', path, { payload: { type: 'none' } });
+        await owner.refused(404, 'record.not_found', 'POST', '/api/threads/none/entries', chat);
+        await owner.refused(404, 'record.not_found', 'GET', '/api/threads/none');
+        await nobody(server).refused(401, 'auth.unauthenticated', 'POST', path, chat);
+        const sandbox = await owner.mint(thread.id);
+        const write = (status, ...ids) => sandbox.ask(status, 'POST', `/api/stream/arbe-thread-${thread.id}`,
+            ids.map((id) => ({ id, payload: { type: 'pi.chunk', contentIndex: 0, block: 'text', delta: id } })));
+        await write(201, 'a', 'b');
+        await write(201, 'b', 'c');
+        await write(400);
+        const metrics = await scrape(server);
+        assert.equal(metrics.value('arbe_thread_entries_total'), 3 + 2 + 3);
+        assert.equal(metrics.value('arbe_thread_duplicates_total'), 2);
+        assert.deepEqual(metrics.all('arbe_thread_posts_refused_total'),
+                         { 'validation.invalid_input': 2, 'record.not_found': 1, 'auth.unauthenticated': 1 });
+        assert.deepEqual(metrics.all('arbe_thread_calls'), {});
+        for (const name of ['outbox_waiting', 'outbox_oldest_seconds', 'relays', 'records_failed']) {
+            assert.equal(metrics.value(`arbe_thread_${name}`), 0, name);
+        }
+        await eventually('the times of both threads are written', async () =>
+            (await scrape(server)).value('arbe_thread_recency_writes_total') >= 2);
+    });
+
+    test('threads at another server: what streams are owed, and for how long; reads under way', async (t) => {
+        const streams = await serverFor(t, ['--listen', `127.0.0.1:${await lastingPort()}`]);
+        const server = await serveFor(t, ['--streams-url', `${streams.base}/v1/stream`]);
+        const { owner, house } = server;
+        const follow = await Sse.open(proxied(owner, house.primaryThreadId), 'now', { headers: headerLines(owner) });
+        await follow.until('an event', () => follow.events.length > 0);
+        assert.equal((await scrape(server)).value('arbe_thread_relays'), 1);
+        await streams.crash();
+        await eventually('it ends', async () => (await scrape(server)).value('arbe_thread_relays') === 0);
+        await owner.createThread(house.id);
+        const owed = await eventually('it is owed', async () => {
+            const now = await scrape(server);
+            return now.value('arbe_thread_outbox_oldest_seconds') > 0 && now;
+        });
+        assert.equal(owed.value('arbe_thread_outbox_waiting'), 2, 'a stream and its first entry');
+        const first = owed.value('arbe_thread_outbox_oldest_seconds');
+        await eventually('it grows old, however often it is tried', async () =>
+            (await scrape(server)).value('arbe_thread_outbox_oldest_seconds') > first + 0.5);
+        await streams.start();
+        await eventually('nothing is owed', async () => {
+            const now = await scrape(server);
+            return now.value('arbe_thread_outbox_waiting') === 0 && now.value('arbe_thread_outbox_oldest_seconds') === 0;
+        });
+    });
+
     test('in memory mode there is no log to count', async (t) => {
         const server = await serverFor(t, ['--durability', 'memory']);
         const stream = new Stream(server, 's', TEXT);
@@ -306,21 +366,23 @@ describe('metrics: known traffic, known numbers', { timeout: 300_000 }, () => {
 
 describe('metrics: what an operator may rely on', { timeout: 300_000 }, () => {
     test('the table in docs/operations.md is complete and right', async (t) => {
-        const server = await serverFor(t);
-        const stream = new Stream(server, 'secret-name', TEXT);
-        await stream.create();
-        const reply = await request(server.base, 'GET', '/metrics');
-        const metrics = parseMetrics(reply.text);
-        assert.ok(!reply.text.includes('secret-name'), 'no name of a stream is told');
         const docs = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
         const all = [...docs.matchAll(/^\| `((?:arbe|process)_\w+)` \| (\w+) \|([^|]*)\|/gm)];
-        const rows = all.filter((row) => !row[1].startsWith('arbe_board_')); // of arbe serve only: B5_board_api
-        assert.deepEqual(rows.map((row) => row[1]), [...metrics.families.keys()]);
-        for (const [, name, type, labels] of rows) {
-            assert.equal(metrics.family(name).type, type, name);
-            const named = [...labels.matchAll(/`(\w+)`/g)].map((hit) => hit[1]);
-            assert.deepEqual([...metrics.labels(name)].sort(), named.sort(), `labels of ${name}`);
-        }
+        const check = async (server, rows) => {
+            const stream = new Stream(server, 'secret-name', TEXT);
+            await stream.create();
+            const reply = await request(server.base, 'GET', '/metrics');
+            const metrics = parseMetrics(reply.text);
+            assert.ok(!reply.text.includes('secret-name'), 'no name of a stream is told');
+            assert.deepEqual(rows.map((row) => row[1]), [...metrics.families.keys()]);
+            for (const [, name, type, labels] of rows) {
+                assert.equal(metrics.family(name).type, type, name);
+                const named = [...labels.matchAll(/`(\w+)`/g)].map((hit) => hit[1]);
+                assert.deepEqual([...metrics.labels(name)].sort(), named.sort(), `labels of ${name}`);
+            }
+        };
+        await check(await serverFor(t), all.filter((row) => !/^arbe_(thread|board)_/.test(row[1])));
+        await check(await serveFor(t), all);
     });
 
     test('with a secret /metrics asks for it, and /health does not', async (t) => {
@@ -456,6 +518,7 @@ describe('metrics and health: when the disk fails', { timeout: 300_000 }, () => 
         assert.equal(reply.json().status, 'records_failed');
         assert.match(reply.json().detail, pattern);
         assert.ok(!reply.text.includes(server.dir), 'nothing of the inside');
+        assert.equal((await scrape(server)).value('arbe_thread_records_failed'), 1);
         assert.equal(server.log.match(/ error +the records of threads have failed: app\.db: /g).length, 1, server.log);
     };
 

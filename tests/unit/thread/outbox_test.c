@@ -178,12 +178,14 @@ static void failures_are_tried_again(void **state)
     assert_int_equal(outbox_run(g->outbox, SLICE("t")), -1);
     assert_int_equal(outbox_waiting(g->outbox), 2);
     assert_non_null(strstr(g->trouble, "thread t: cannot make its stream yet: "));
+    AWAIT(outbox_oldest_ms(g->outbox) > 2 * OUTBOX_RETRY_MS_MIN); /* since the first failure */
     rename_thread(g, "t", "x", renamed, 1);
     assert_int_equal(outbox_run(g->outbox, SLICE("t")), -1);
     assert_int_equal(outbox_waiting(g->outbox), 3);
     posting_fault(g, FAULT_NONE, 0, 0);
     AWAIT(items_left(g) == 0);
     AWAIT(outbox_waiting(g->outbox) == 0);
+    AWAIT(outbox_oldest_ms(g->outbox) == 0);
     posting_expect(g, "t", "created renamed");
 }
 
