@@ -16,32 +16,40 @@
 #include "thread/recency.h"
 #include "thread/status.h"
 
-/* Whether the caller may let somebody write as that agent in the thread at hand. */
-static int may_mint(struct api_call *c, struct slice agent_id)
+/* Whether the caller, who has that role in the house, may let somebody write as an agent. */
+static int may_stand_for(struct api_call *c, struct slice agent_id, enum member_role role)
 {
     struct agent_record agent;
-    enum member_role role = ROLE_NONE;
     struct errmsg msg = {{0}};
     int code = store_agent_get(c->app->store, agent_id, &c->memory, &agent, &msg);
 
     code = code == 0 && agent.deleted_ms != 0 ? ERR_NOTFOUND : code;
-    if (code == 0) {
-        code = store_member_role(c->app->store, slice_of(c->access.house_id), agent_id, &role,
-                                 &msg);
-    }
     if (code != 0) {
         return api_fail(c, code, &msg, "agent");
     }
-    if (role == ROLE_NONE) {
-        return api_refuse(c, API_FORBIDDEN, "this agent is no member of the thread's house");
-    }
     bool own = slice_equal(agent_id, api_agent(c)) || slice_equal(agent.created_by, api_agent(c));
 
-    return own || c->access.role == ROLE_OWNER
+    return own || role == ROLE_OWNER
                ? API_DONE
                : api_refuse(c, API_FORBIDDEN,
-                            "a token is minted by the agent itself, by who made "
-                            "it, or by an owner of the house");
+                            "tokens are minted, and ended, by the agent itself, by who made it, or "
+                            "by an owner of the house");
+}
+
+/* The epoch that tokens of the agent are of in the thread at hand. */
+static int find_epoch(struct api_call *c, struct slice agent_id, int64_t *ret_epoch)
+{
+    struct thread_access access;
+    struct errmsg msg = {{0}};
+    int code = store_thread_access(c->app->store, c->params[0], agent_id, &access, &msg);
+
+    if (code != 0) {
+        return api_fail(c, code, &msg, "thread");
+    }
+    *ret_epoch = access.sandbox_epoch;
+    return access.role != ROLE_NONE
+               ? API_DONE
+               : api_refuse(c, API_FORBIDDEN, "this agent is no member of the thread's house");
 }
 
 int sandbox_mint(struct api_call *c)
@@ -63,7 +71,8 @@ int sandbox_mint(struct api_call *c)
 
     if (input_end(&in) != 0 ||
         (types.ptr != NULL && sandbox_types_read(types, &token.types, &c->error) != 0) ||
-        may_mint(c, token.agent_id) != API_DONE) {
+        may_stand_for(c, token.agent_id, c->access.role) != API_DONE ||
+        find_epoch(c, token.agent_id, &token.epoch) != API_DONE) {
         return API_FAILED;
     }
     thread_stream_name(c->params[0], name);
@@ -81,6 +90,20 @@ int sandbox_mint(struct api_call *c)
     buf_finish(&text);
     return minted ? api_answer(c, 201)
                   : api_refuse(c, API_BUSY, "the server has no memory for this just now");
+}
+
+int sandbox_end(struct api_call *c)
+{
+    struct house_record house;
+    struct errmsg msg = {{0}};
+
+    if (may_house(c, c->params[0], ROLE_MEMBER, &house) != API_DONE ||
+        may_stand_for(c, c->params[1], house.role) != API_DONE) {
+        return API_FAILED;
+    }
+    int code = store_member_end_tokens(c->app->store, house.id, c->params[1], c->now_ms, &msg);
+
+    return code == 0 ? api_answer(c, 204) : api_fail(c, code, &msg, "agent among its members");
 }
 
 /* What a sandbox writes. */
@@ -115,11 +138,15 @@ static int open_thread(struct api_call *c, struct writing *w)
         return api_fail(c, code, &msg, "thread");
     }
     w->status = c->access.status;
-    return c->access.role != ROLE_NONE
-               ? API_DONE
-               : api_refuse(c, API_FORBIDDEN,
-                            "the token's agent is no member of the house any "
-                            "more");
+    if (c->access.role == ROLE_NONE) {
+        return api_refuse(c, API_FORBIDDEN, "the token's agent is no member of the house any more");
+    }
+    if (c->access.sandbox_epoch != c->sandbox.epoch) {
+        (void)api_refuse(c, API_UNAUTHENTICATED, "the sandbox token was ended");
+        return api_error_suggest(&c->error,
+                                 "ask for a new one: POST /api/threads/:id/sandbox-tokens");
+    }
+    return API_DONE;
 }
 
 /* Whether the batch has an entry of that id already. */

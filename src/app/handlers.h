@@ -119,6 +119,9 @@ int thread_stream(struct api_call *c);
 /* POST /api/threads/:id/sandbox-tokens. */
 int sandbox_mint(struct api_call *c);
 
+/* DELETE /api/houses/:id/members/:agentId/sandbox-tokens: those minted before are good no more. */
+int sandbox_end(struct api_call *c);
+
 /* GET /api/board: T3 threads, a page at a time, newest activity first. */
 int board_get(struct api_call *c);
 

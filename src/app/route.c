@@ -17,6 +17,8 @@ const struct route routes[] = {
     {HTTP_GET, "/api/houses/:id/members", ROUTE_AGENT, ROUTE_POOL, member_list},
     {HTTP_PUT, "/api/houses/:id/members/:agentId", ROUTE_AGENT, ROUTE_POOL, member_put},
     {HTTP_DELETE, "/api/houses/:id/members/:agentId", ROUTE_AGENT, ROUTE_POOL, member_remove},
+    {HTTP_DELETE, "/api/houses/:id/members/:agentId/sandbox-tokens", ROUTE_AGENT, ROUTE_POOL,
+     sandbox_end},
     {HTTP_POST, "/api/houses/:id/invites", ROUTE_AGENT, ROUTE_POOL, invite_create},
     {HTTP_GET, "/api/houses/:id/config", ROUTE_AGENT, ROUTE_POOL, house_config_get},
     {HTTP_PATCH, "/api/houses/:id/config", ROUTE_AGENT, ROUTE_POOL, house_config_change},

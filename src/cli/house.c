@@ -248,6 +248,18 @@ static int remove_member(struct app_call *call)
     return code == 0 ? app_call_send(call, "DELETE", path, NULL, NULL, NULL) : code;
 }
 
+static int revoke(struct app_call *call)
+{
+    char member[PATH_BYTES];
+    char path[PATH_BYTES + 32];
+    int code = find_member(call, member);
+
+    if (code == 0) {
+        (void)snprintf(path, sizeof(path), "%s/sandbox-tokens", member);
+    }
+    return code == 0 ? app_call_send(call, "DELETE", path, NULL, NULL, NULL) : code;
+}
+
 /* Prints the answer with its link as a whole; servers without --public-url give the path alone. */
 static void print_invite_json(struct app_call *call, struct slice invite, const char *url)
 {
@@ -478,6 +490,10 @@ static const struct group_row rows[] = {
     {"remove", "AGENT", 1, 1, "which agent?", RUN(remove_member), FLAGS(remove_flags),
      "remove a member, or leave",
      "Removes a member from the house. Owners may, and everybody may leave: remove me.\n"},
+    {"revoke", "AGENT", 1, 1, "which agent?", RUN(revoke), FLAGS(remove_flags),
+     "end the tokens with which sandboxes write as a member",
+     "Ends the tokens with which sandboxes write as a member, in all threads of the house. The\n"
+     "agent may, whoever made it, and owners. Tokens that are given out after that are good.\n"},
     {"invite", "[HOUSE]", 0, 1, NULL, RUN(invite), FLAGS(invite_flags),
      "print a link that lets one person in",
      "Prints a link that lets one person into the house, once. Owners may.\n"},

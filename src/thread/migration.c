@@ -227,7 +227,11 @@ static const char schema_1[] =
     ") STRICT;"
     "CREATE INDEX dispatches_by_thread ON dispatches (thread_id, id);";
 
-const char *const migrations[] = {schema_1};
+/* Tokens of sandboxes say which epoch of the membership they are of; another one's are over. */
+static const char schema_2[] =
+    "ALTER TABLE members ADD COLUMN sandbox_epoch INTEGER NOT NULL DEFAULT 0;";
+
+const char *const migrations[] = {schema_1, schema_2};
 const size_t migration_count = ARRAY_COUNT(migrations);
 
 /* The number that `sql` answers with. */

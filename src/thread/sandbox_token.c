@@ -47,8 +47,9 @@ static void append_claims(struct buf *out, const struct sandbox_token *t)
             first = false;
         }
     }
-    buf_append_format(out, "],\"iat\":%lld,\"nbf\":%lld,\"exp\":%lld}", (long long)t->issued_s,
-                      (long long)t->issued_s, (long long)t->expires_s);
+    buf_append_format(out, "],\"epoch\":%lld,\"iat\":%lld,\"nbf\":%lld,\"exp\":%lld}",
+                      (long long)t->epoch, (long long)t->issued_s, (long long)t->issued_s,
+                      (long long)t->expires_s);
 }
 
 /* The token of these claims, to be freed; NULL when memory ran out. */
@@ -193,6 +194,18 @@ static int read_seconds(struct slice claims, const char *name, int64_t *ret_seco
     return 0;
 }
 
+static int read_epoch(struct slice claims, int64_t *ret_epoch, struct api_error *e)
+{
+    struct slice value;
+    uint64_t epoch;
+    if (json_object_find(claims, SLICE("epoch"), &value, NULL) != 1 ||
+        !json_number_u64(value, NUMBER_JS_MAX, &epoch)) {
+        return refuse(e, "has no claim \"epoch\" that is a number");
+    }
+    *ret_epoch = (int64_t)epoch;
+    return 0;
+}
+
 static int read_types(struct slice claims, struct payload_types *ret_types, struct api_error *e)
 {
     struct payload_types types = {0};
@@ -253,7 +266,7 @@ int sandbox_token_verify(const unsigned char key[static SANDBOX_KEY_BYTES], stru
         read_text(claims, "aud", SIZE_MAX, arena, &audience, e) < 0 ||
         read_text(claims, "sub", ENTRY_AUTHOR_BYTES_MAX, arena, &token.agent_id, e) < 0 ||
         read_text(claims, "stream", STREAM_NAME_BYTES_MAX, arena, &token.stream, e) < 0 ||
-        read_types(claims, &token.types, e) < 0) {
+        read_types(claims, &token.types, e) < 0 || read_epoch(claims, &token.epoch, e) < 0) {
         return -1;
     }
     if (!slice_equal(issuer, ISSUER) || !slice_equal(audience, AUDIENCE)) {

@@ -1,5 +1,5 @@
 /* Tokens of sandboxes: JWTs (RFC 7519), HS256 and nothing else, with the claims
- *   iss "arbe", aud "sandbox", sub (the agent), stream, types [...], iat, nbf, exp
+ *   iss "arbe", aud "sandbox", sub (the agent), stream, types [...], epoch, iat, nbf, exp
  * all of which must be there. Pure, but for allocations. */
 #ifndef ARBE_THREAD_SANDBOX_TOKEN_H
 #define ARBE_THREAD_SANDBOX_TOKEN_H
@@ -17,6 +17,7 @@ struct sandbox_token {
     struct slice agent_id;      /* 1 to ENTRY_AUTHOR_BYTES_MAX bytes */
     struct slice stream;        /* 1 to STREAM_NAME_BYTES_MAX bytes */
     struct payload_types types; /* what it may write */
+    int64_t epoch;              /* of the membership; whether that is over the records know */
     int64_t issued_s;           /* since 1970; not good before */
     int64_t expires_s;          /* since 1970; good before, at most SANDBOX_SECONDS_MAX later */
 };

@@ -107,6 +107,11 @@ int store_member_put(struct thread_store *s, struct slice house_id,
 int store_member_remove(struct thread_store *s, struct slice house_id, struct slice agent_id,
                         const struct outbox_item *items, size_t count, struct errmsg *msg) MUST_USE;
 
+/* Begins another epoch of the membership: what tokens of sandboxes were given out for it before are
+ * good no more. A membership that begins anew has another one, too. ERR_NOTFOUND: as above. */
+int store_member_end_tokens(struct thread_store *s, struct slice house_id, struct slice agent_id,
+                            int64_t now_ms, struct errmsg *msg) MUST_USE;
+
 /* ERR_EXISTS: the id or hash is taken. ERR_NOTFOUND: the house. */
 int store_invite_create(struct thread_store *s, const struct invite_record *invite,
                         struct errmsg *msg) MUST_USE;

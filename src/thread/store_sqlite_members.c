@@ -15,8 +15,13 @@ static const char member_get[] = "SELECT " MEMBER_COLUMNS
                                  " WHERE m.house_id = ?1 AND m.agent_id = ?2";
 static const char member_role[] = "SELECT role FROM members WHERE house_id = ?1 AND agent_id = ?2";
 static const char member_put[] =
-    "INSERT INTO members (house_id, agent_id, role, added_at) VALUES (?1, ?2, ?3, ?4)"
+    "INSERT INTO members (house_id, agent_id, role, added_at, sandbox_epoch)"
+    " VALUES (?1, ?2, ?3, ?4, ?4)"
     " ON CONFLICT (house_id, agent_id) DO UPDATE SET role = excluded.role";
+/* Times make epochs that a membership before did not have; the clock may have been set back. */
+static const char member_end_tokens[] =
+    "UPDATE members SET sandbox_epoch = max(sandbox_epoch + 1, ?3)"
+    " WHERE house_id = ?1 AND agent_id = ?2";
 static const char member_remove[] = "DELETE FROM members WHERE house_id = ?1 AND agent_id = ?2";
 static const char member_owner[] =
     "SELECT 1 FROM members INDEXED BY owners WHERE house_id = ?1 AND role = 'owner' LIMIT 1";
@@ -171,6 +176,18 @@ int store_member_remove(struct thread_store *s, struct slice house_id, struct sl
     }
     refuse_no_owner(&t, house_id);
     txn_outbox(&t, items, count);
+    return store_end(&t, s);
+}
+
+int store_member_end_tokens(struct thread_store *s, struct slice house_id, struct slice agent_id,
+                            int64_t now_ms, struct errmsg *msg)
+{
+    struct txn t;
+    store_write(&t, s, NULL, msg);
+    txn_house_needed(&t, house_id);
+    if (txn_run(&t, member_end_tokens, PARAMS(T(house_id), T(agent_id), N(now_ms))) == 0) {
+        txn_refuse(&t, ERR_NOTFOUND, "the agent is no member of the house");
+    }
     return store_end(&t, s);
 }
 

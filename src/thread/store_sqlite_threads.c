@@ -23,7 +23,8 @@ static const char thread_get[] = "SELECT " THREAD_COLUMNS
                                  " FROM threads t WHERE t.id = ?1 AND t.deleted_at IS NULL";
 static const char thread_tags[] = "SELECT tag FROM thread_tags WHERE thread_id = ?1 ORDER BY tag";
 static const char thread_access[] =
-    "SELECT t.house_id, h.primary_thread_id, t.status, m.role FROM threads t"
+    "SELECT t.house_id, h.primary_thread_id, t.status, m.role, m.sandbox_epoch"
+    " FROM threads t"
     " JOIN houses h ON h.id = t.house_id"
     " LEFT JOIN members m ON m.house_id = t.house_id AND m.agent_id = ?2"
     " WHERE t.id = ?1 AND t.deleted_at IS NULL";
@@ -198,6 +199,7 @@ int store_thread_access(struct thread_store *s, struct slice thread_id, struct s
         copy_id(&t, query, 1, access.primary_thread_id);
         access.status = status_of(&t, query, 2);
         access.role = role_of(txn_word(&t, query, 3));
+        access.sandbox_epoch = sqlite3_column_int64(query, 4);
     } else {
         txn_refuse(&t, ERR_NOTFOUND, "there is no such thread");
     }

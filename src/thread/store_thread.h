@@ -46,6 +46,7 @@ struct thread_access {
     char house_id[STORE_ID_BYTES];
     char primary_thread_id[STORE_ID_BYTES]; /* of the house */
     enum member_role role;                  /* ROLE_NONE: no member */
+    int64_t sandbox_epoch;                  /* of the member, see store_member_end_tokens */
     enum thread_status status;
 };
 

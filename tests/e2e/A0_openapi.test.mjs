@@ -13,7 +13,7 @@ function matches(text, pattern) {
     return [...text.matchAll(pattern)].map((found) => found.slice(1));
 }
 
-const routes = matches(read('app/route.c'), /\{HTTP_(\w+), "([^"]+)", ROUTE_(\w+), ROUTE_\w+, (\w+)\}/g).map(
+const routes = matches(read('app/route.c'), /\{HTTP_(\w+), "([^"]+)", ROUTE_(\w+), ROUTE_\w+,\s+(\w+)\}/g).map(
     ([method, pattern, guard, handler]) => ({
         method: method.toLowerCase(),
         path: pattern.replace(/:(\w+)/g, '{$1}'),

@@ -113,6 +113,13 @@ const TABLE = [
         withGuest,
         owners(204),
     ],
+    [
+        'DELETE',
+        (w, target) => `/api/houses/${target.house}/members/${target.agent}/sandbox-tokens`,
+        undefined,
+        withGuest,
+        owners(204),
+    ],
     ['POST', (w) => `/api/houses/${w.house.id}/invites`, () => ({}), fixed, owners(201)],
     [
         'POST',

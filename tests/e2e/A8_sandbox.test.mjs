@@ -11,6 +11,7 @@ import { eventually } from './lib/wait.mjs';
 const base64 = (value) =>
     Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 const chunk = (delta) => ({ type: 'pi.chunk', contentIndex: 0, block: 'text', delta });
+const claimsOf = (token) => JSON.parse(Buffer.from(token.split('.')[1], 'base64url'));
 const status = (to) => ({ type: 'signal.thread.status_changed', status: to });
 
 function sign(key, claims, header = { alg: 'HS256', typ: 'JWT' }, hash = 'sha256') {
@@ -31,7 +32,6 @@ async function makeWorld(t, flags, options) {
 test('a token says for whom, where, what and how long', async (t) => {
     const { server, owner, bot, thread, stream } = await makeWorld(t);
     const path = `/api/threads/${thread.id}/sandbox-tokens`;
-    const claimsOf = (token) => JSON.parse(Buffer.from(token.split('.')[1], 'base64url'));
     const made = await bot.ask(201, 'POST', path, { agentId: bot.agent.id });
     assert.equal(made.stream, stream);
     const claims = claimsOf(made.token);
@@ -76,12 +76,15 @@ test('what is not such a token is refused, and nothing is stored', async (t) => 
     const { server, owner, house, bot, thread, stream, path } = await makeWorld(t);
     const key = readFileSync(join(server.dir, 'keys/sandbox.key'));
     const now = Math.floor(Date.now() / 1000);
+    const minted = (await bot.ask(201, 'POST', `/api/threads/${thread.id}/sandbox-tokens`, { agentId: bot.agent.id }))
+        .token;
     const good = {
         iss: 'arbe',
         aud: 'sandbox',
         sub: bot.agent.id,
         stream,
         types: ['pi.chunk'],
+        epoch: claimsOf(minted).epoch,
         iat: now,
         nbf: now,
         exp: now + 600,
@@ -89,8 +92,6 @@ test('what is not such a token is refused, and nothing is stored', async (t) => 
     const without = (name) => Object.fromEntries(Object.entries(good).filter(([one]) => one !== name));
     const body = { payload: chunk('x') };
     await bearer(server, sign(key, good)).ask(201, 'POST', path, body);
-    const minted = (await bot.ask(201, 'POST', `/api/threads/${thread.id}/sandbox-tokens`, { agentId: bot.agent.id }))
-        .token;
     const parts = minted.split('.');
     const flip = (text, at) => text.slice(0, at) + (text[at] === 'A' ? 'B' : 'A') + text.slice(at + 1);
     const bad = {
@@ -111,12 +112,13 @@ test('what is not such a token is refused, and nothing is stored', async (t) => 
         'two parts': parts.slice(0, 2).join('.'),
         'four parts': `${minted}.x`,
         'types that are a text': sign(key, { ...good, types: 'pi.chunk' }),
+        'of another epoch': sign(key, { ...good, epoch: good.epoch + 1 }),
         'times that are texts': sign(key, { ...good, exp: String(now + 600) }),
         'claims that are an array': sign(key, '[]'),
         'claims that are no JSON': sign(key, 'x'),
         nothing: '',
         ...Object.fromEntries(
-            ['iss', 'aud', 'sub', 'stream', 'types', 'exp', 'nbf'].map((name) => [
+            ['iss', 'aud', 'sub', 'stream', 'types', 'epoch', 'exp', 'nbf'].map((name) => [
                 `without ${name}`,
                 sign(key, without(name)),
             ]),
@@ -167,15 +169,19 @@ test("a token ends with its time, its agent's membership, its agent and its thre
         agentId: bot.agent.id,
         expiresIn: 1,
     });
-    const sandbox = await bot.mint(thread.id);
+    const early = await bot.mint(thread.id);
     await eventually('the time of the token is over', () => Date.now() > short.expiresAt + 1000);
     await bearer(server, short.token).refused(401, 'auth.unauthenticated', 'POST', path, body);
-    await sandbox.ask(201, 'POST', path, body);
+    await early.ask(201, 'POST', path, body);
     const members = `/api/houses/${house.id}/members/${bot.agent.id}`;
     await owner.ask(204, 'DELETE', members);
-    await sandbox.refused(403, 'auth.forbidden', 'POST', path, body);
+    await early.refused(403, 'auth.forbidden', 'POST', path, body);
     await owner.ask(201, 'PUT', members, { role: 'member' });
+    await early.refused(401, 'auth.unauthenticated', 'POST', path, body);
+    const sandbox = await bot.mint(thread.id);
     await server.crashAndRestart(); // the key is kept
+    await sandbox.ask(201, 'POST', path, body);
+    await owner.ask(200, 'PUT', members, { role: 'owner' });
     await sandbox.ask(201, 'POST', path, body);
     const { agent } = await owner.createAgent('Short-lived');
     await owner.ask(201, 'PUT', `/api/houses/${house.id}/members/${agent.id}`, { role: 'member' });
@@ -185,6 +191,49 @@ test("a token ends with its time, its agent's membership, its agent and its thre
     await orphan.refused(403, 'auth.forbidden', 'POST', path, body);
     await owner.ask(204, 'DELETE', `/api/threads/${thread.id}`);
     await sandbox.refused(404, 'record.not_found', 'POST', path, body);
+});
+
+test('the tokens of a member can be ended, and new ones are good at once', async (t) => {
+    const { server, owner, house, bot, thread, path } = await makeWorld(t);
+    const body = { payload: chunk('x') };
+    const route = `/api/houses/${house.id}/members/${bot.agent.id}/sandbox-tokens`;
+    const elsewhere = await owner.createThread(house.id);
+    const second = await owner.createHouse('Another');
+    await owner.ask(201, 'PUT', `/api/houses/${second.id}/members/${bot.agent.id}`, { role: 'member' });
+    const inSecond = await owner.createThread(second.id);
+    const kept = [
+        [await owner.mint(thread.id), path],
+        [await bot.mint(inSecond.id), `/api/stream/arbe-thread-${inSecond.id}`],
+    ];
+    const guest = await owner.invite(house.id, 'Guest');
+    await guest.refused(403, 'auth.forbidden', 'DELETE', route);
+    await owner.refused(404, 'record.not_found', 'DELETE', route.replace(bot.agent.id, thread.id));
+    const stranger = await owner.createAgent('Stranger');
+    await owner.refused(404, 'record.not_found', 'DELETE', route.replace(bot.agent.id, stranger.agent.id));
+    // By an owner who made it, and by itself; what is minted in between, within one second, is told apart.
+    for (const who of [owner, bot, bot]) {
+        const ended = [
+            [await bot.mint(thread.id), path],
+            [await owner.mint(elsewhere.id, bot.agent.id), `/api/stream/arbe-thread-${elsewhere.id}`],
+        ];
+        for (const [sandbox, where] of ended) {
+            await sandbox.ask(201, 'POST', where, body);
+        }
+        await who.ask(204, 'DELETE', route);
+        for (const [sandbox, where] of ended) {
+            const error = await sandbox.refused(401, 'auth.unauthenticated', 'POST', where, body);
+            assert.match(error.message, /was ended/);
+            assert.match(error.suggestion, /sandbox-tokens/);
+        }
+        await (await bot.mint(thread.id)).ask(201, 'POST', path, body);
+    }
+    const last = await bot.mint(thread.id);
+    await bot.ask(204, 'DELETE', route);
+    await server.crashAndRestart();
+    await last.refused(401, 'auth.unauthenticated', 'POST', path, body);
+    for (const [sandbox, where] of kept) {
+        await sandbox.ask(201, 'POST', where, body);
+    }
 });
 
 test('a batch is stored whole and in order, or not at all', async (t) => {

@@ -223,13 +223,16 @@ describe('house', { timeout: 300_000 }, () => {
         assert.equal((await me.json('house', 'add', '@inn-bot', '--role', 'owner'))[0].role, 'owner');
         assert.equal((await me.json('house', 'members')).length, 5);
         await me.refused(2, 'validation.invalid_input', ['house', 'add', '@inn-bot', '--role', 'king']);
-        for (const args of [['edit', '--name', 'Mine'], ['delete', 'Inn'], ['invite'], ['add', '@inn-bot'], ['remove', '@inn-bot']]) {
+        for (const args of [['edit', '--name', 'Mine'], ['delete', 'Inn'], ['invite'], ['add', '@inn-bot'], ['remove', '@inn-bot'],
+                            ['revoke', '@inn-bot']]) {
             const { code, stderr } = await guest.run(['house', ...args]);
             assert.equal(code, 6, `${args}: ${stderr}`);
         }
         await guest.good(['house', 'remove', 'me']);
         assert.equal((await guest.run(['house', 'view'])).code, 6);
+        await me.good(['house', 'revoke', '@inn-bot']);
         await me.good(['house', 'remove', '@inn-bot']);
+        await me.refused(3, 'record.not_found', ['house', 'revoke', '@inn-bot']);
         await me.good(['house', 'remove', 'Second']);
         await me.refused(4, 'house.last_owner', ['house', 'remove', 'me']);
     });

@@ -53,7 +53,8 @@ static void check_signed(struct slice header, struct slice claims)
             assert(verify(buf_slice(&out), &again, &arena) == 0);
             assert(slice_equal(token.agent_id, again.agent_id));
             assert(slice_equal(token.stream, again.stream));
-            assert(token.types.bits == again.types.bits && token.expires_s == again.expires_s);
+            assert(token.types.bits == again.types.bits && token.epoch == again.epoch);
+            assert(token.expires_s == again.expires_s);
         }
         buf_finish(&out);
     }

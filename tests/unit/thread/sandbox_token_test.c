@@ -33,6 +33,7 @@ static struct slice mint(void)
     struct sandbox_token token = {
         .agent_id = SLICE("agent-1"),
         .stream = SLICE("arbe-thread-1"),
+        .epoch = 1700000000123,
         .issued_s = NOW_S,
         .expires_s = NOW_S + 60,
     };
@@ -90,6 +91,7 @@ static void test_good(void **state)
     assert_int_equal(sandbox_token_verify(key, text, NOW_MS, &arena, &token, &last), 0);
     assert_true(slice_equal(token.agent_id, SLICE("agent-1")));
     assert_true(slice_equal(token.stream, SLICE("arbe-thread-1")));
+    assert_true(token.epoch == 1700000000123);
     assert_true(token.issued_s == NOW_S);
     assert_true(token.expires_s == NOW_S + 60);
     for (enum payload_type i = 0; i < PAYLOAD_TYPE_COUNT; i++) {
@@ -184,7 +186,7 @@ static void test_nonsense(void **state)
 
 #define CLAIMS(iss, aud, sub, stream, types, iat, nbf, exp)                                   \
     "{\"iss\":" iss ",\"aud\":" aud ",\"sub\":" sub ",\"stream\":" stream ",\"types\":" types \
-    ",\"iat\":" iat ",\"nbf\":" nbf ",\"exp\":" exp "}"
+    ",\"epoch\":0,\"iat\":" iat ",\"nbf\":" nbf ",\"exp\":" exp "}"
 #define GOOD_CLAIMS                                                                               \
     CLAIMS("\"arbe\"", "\"sandbox\"", "\"a\"", "\"s\"", "[\"chat\"]", "1700000000", "1700000000", \
            "1700000060")
@@ -224,7 +226,7 @@ static void test_algorithms(void **state)
 /* Claims under our own key that nobody minted: each must be there, once, of its kind. */
 static void test_claims(void **state)
 {
-#define TIMES "\"iat\":1700000000,\"nbf\":1700000000,\"exp\":1700000060"
+#define TIMES "\"epoch\":7,\"iat\":1700000000,\"nbf\":1700000000,\"exp\":1700000060"
 #define NAMES "\"iss\":\"arbe\",\"aud\":\"sandbox\",\"sub\":\"a\",\"stream\":\"s\""
     static const struct {
         const char *claims;
@@ -247,23 +249,33 @@ static void test_claims(void **state)
          "the sandbox token has no claim \"types\" that is an array"},
         {"{" NAMES ",\"types\":[7]," TIMES "}",
          "the sandbox token has a claim \"types\" with something else than names"},
-        {"{" NAMES ",\"types\":[],\"nbf\":1700000000,\"exp\":1700000060}",
+        {"{" NAMES ",\"types\":[],\"iat\":1700000000,\"nbf\":1700000000,\"exp\":1700000060}",
+         "the sandbox token has no claim \"epoch\" that is a number"},
+        {"{" NAMES ",\"types\":[],\"epoch\":-1,"
+         "\"iat\":1700000000}",
+         "the sandbox token has no claim \"epoch\" that is a number"},
+        {"{" NAMES ",\"types\":[],\"epoch\":7,\"nbf\":1700000000,\"exp\":1700000060}",
          "the sandbox token has no claim \"iat\" that is a number of seconds"},
-        {"{" NAMES ",\"types\":[],\"iat\":1700000000,\"exp\":1700000060}",
+        {"{" NAMES ",\"types\":[],\"epoch\":7,\"iat\":1700000000,\"exp\":1700000060}",
          "the sandbox token has no claim \"nbf\" that is a number of seconds"},
-        {"{" NAMES ",\"types\":[],\"iat\":1700000000,\"nbf\":1700000000}",
+        {"{" NAMES ",\"types\":[],\"epoch\":7,\"iat\":1700000000,\"nbf\":1700000000}",
          "the sandbox token has no claim \"exp\" that is a number of seconds"},
-        {"{" NAMES ",\"types\":[],\"iat\":1700000000,\"nbf\":1700000000,\"exp\":\"1700000060\"}",
+        {"{" NAMES
+         ",\"types\":[],\"epoch\":7,\"iat\":1700000000,\"nbf\":1700000000,\"exp\":\"1700000060\"}",
          "the sandbox token has no claim \"exp\" that is a number of seconds"},
-        {"{" NAMES ",\"types\":[],\"iat\":1700000000,\"nbf\":-1,\"exp\":1700000060}",
+        {"{" NAMES ",\"types\":[],\"epoch\":7,\"iat\":1700000000,\"nbf\":-1,\"exp\":1700000060}",
          "the sandbox token has no claim \"nbf\" that is a number of seconds"},
-        {"{" NAMES ",\"types\":[],\"iat\":1700000000,\"nbf\":1700000001,\"exp\":1700000060}",
+        {"{" NAMES
+         ",\"types\":[],\"epoch\":7,\"iat\":1700000000,\"nbf\":1700000001,\"exp\":1700000060}",
          "the sandbox token is not good yet"},
-        {"{" NAMES ",\"types\":[],\"iat\":1700000001,\"nbf\":1700000000,\"exp\":1700000060}",
+        {"{" NAMES
+         ",\"types\":[],\"epoch\":7,\"iat\":1700000001,\"nbf\":1700000000,\"exp\":1700000060}",
          "the sandbox token is not good yet"},
-        {"{" NAMES ",\"types\":[],\"iat\":1699999000,\"nbf\":1699999000,\"exp\":1700000000}",
+        {"{" NAMES
+         ",\"types\":[],\"epoch\":7,\"iat\":1699999000,\"nbf\":1699999000,\"exp\":1700000000}",
          "the sandbox token has expired"},
-        {"{" NAMES ",\"types\":[],\"iat\":1700000000,\"nbf\":1700000000,\"exp\":1700086401}",
+        {"{" NAMES
+         ",\"types\":[],\"epoch\":7,\"iat\":1700000000,\"nbf\":1700000000,\"exp\":1700086401}",
          "the sandbox token is good for longer than a day"},
         {CLAIMS("\"other\"", "\"sandbox\"", "\"a\"", "\"s\"", "[]", "1", "1", "1700000060"),
          "the sandbox token is not for sandboxes"},

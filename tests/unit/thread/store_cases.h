@@ -21,16 +21,16 @@ static int rig_close(void **state);
         STORE_CASE(refuses_keys), STORE_CASE(limits_keys), STORE_CASE(keeps_sessions),          \
         STORE_CASE(sweeps_sessions), STORE_CASE(makes_houses), STORE_CASE(refuses_houses),      \
         STORE_CASE(makes_first_owner), STORE_CASE(lists_houses), STORE_CASE(renames_houses),    \
-        STORE_CASE(deletes_houses), STORE_CASE(changes_members), STORE_CASE(refuses_members),   \
-        STORE_CASE(pages_members), STORE_CASE(claims_as_stranger), STORE_CASE(claims_as_agent), \
-        STORE_CASE(refuses_invites), STORE_CASE(keeps_threads), STORE_CASE(refuses_threads),    \
-        STORE_CASE(answers_access), STORE_CASE(changes_threads), STORE_CASE(moves_status),      \
-        STORE_CASE(deletes_threads), STORE_CASE(lists_threads), STORE_CASE(pages_threads),      \
-        STORE_CASE(moves_recency), STORE_CASE(keeps_configs), STORE_CASE(keeps_index),          \
-        STORE_CASE(keeps_director), STORE_CASE(keeps_outbox), STORE_CASE(sums_usage),           \
-        STORE_CASE(sums_many), STORE_CASE(refuses_usage), STORE_CASE(runs_out_of_arena),        \
-        STORE_CASE(races_for_an_invite), STORE_CASE(races_of_last_owners),                      \
-        STORE_CASE(races_of_recency), STORE_CASE(races_of_configs), STORE_CASE(races_of_usage), \
-        STORE_CASE(races_of_status)
+        STORE_CASE(deletes_houses), STORE_CASE(changes_members), STORE_CASE(ends_tokens),       \
+        STORE_CASE(refuses_members), STORE_CASE(pages_members), STORE_CASE(claims_as_stranger), \
+        STORE_CASE(claims_as_agent), STORE_CASE(refuses_invites), STORE_CASE(keeps_threads),    \
+        STORE_CASE(refuses_threads), STORE_CASE(answers_access), STORE_CASE(changes_threads),   \
+        STORE_CASE(moves_status), STORE_CASE(deletes_threads), STORE_CASE(lists_threads),       \
+        STORE_CASE(pages_threads), STORE_CASE(moves_recency), STORE_CASE(keeps_configs),        \
+        STORE_CASE(keeps_index), STORE_CASE(keeps_director), STORE_CASE(keeps_outbox),          \
+        STORE_CASE(sums_usage), STORE_CASE(sums_many), STORE_CASE(refuses_usage),               \
+        STORE_CASE(runs_out_of_arena), STORE_CASE(races_for_an_invite),                         \
+        STORE_CASE(races_of_last_owners), STORE_CASE(races_of_recency),                         \
+        STORE_CASE(races_of_configs), STORE_CASE(races_of_usage), STORE_CASE(races_of_status)
 
 #endif

@@ -201,6 +201,44 @@ static void changes_members(void **state)
     assert_int_equal(items_of(rig, PRIMARY(1)), 3);
 }
 
+static int64_t epoch_of(struct store_rig *rig, unsigned agent)
+{
+    struct thread_access access;
+    OK(store_thread_access(rig->store, PRIMARY(1), AGENT(agent), &access, &rig->msg));
+    return access.sandbox_epoch;
+}
+
+/* Each end of tokens is another epoch, whatever the clock says; another role is none, and a
+ * membership that begins anew has its own. */
+static void ends_tokens(void **state)
+{
+    struct store_rig *rig = *state;
+    static const int64_t ends[][2] = {{100, 100}, {100, 101}, {50, 102}, {200, 200}};
+    enum member_role before = ROLE_NONE;
+    struct outbox_item item = item_of(rig, 10000001);
+    struct member_record member = {.agent_id = AGENT(2), .role = ROLE_MEMBER, .added_ms = 70};
+    add_house(rig, 1);
+    add_agent(rig, 2);
+    EXPECT(ERR_NOTFOUND, store_member_end_tokens(rig->store, HOUSE(1), AGENT(2), 1, &rig->msg));
+    EXPECT(ERR_NOTFOUND, store_member_end_tokens(rig->store, HOUSE(2), AGENT(1), 1, &rig->msg));
+    OK(store_member_put(rig->store, HOUSE(1), &member, &item, 1, &before, &rig->msg));
+    assert_int_equal(epoch_of(rig, 2), 70);
+    int64_t other = epoch_of(rig, 1);
+    for (size_t i = 0; i < ARRAY_COUNT(ends); i++) {
+        OK(store_member_end_tokens(rig->store, HOUSE(1), AGENT(2), ends[i][0], &rig->msg));
+        assert_int_equal(epoch_of(rig, 2), ends[i][1]);
+    }
+    assert_int_equal(epoch_of(rig, 1), other);
+    member.role = ROLE_OWNER;
+    OK(store_member_put(rig->store, HOUSE(1), &member, &item, 1, &before, &rig->msg));
+    assert_int_equal(epoch_of(rig, 2), 200);
+    OK(store_member_remove(rig->store, HOUSE(1), AGENT(2), &item, 1, &rig->msg));
+    assert_int_equal(epoch_of(rig, 2), 0);
+    member.added_ms = 300;
+    OK(store_member_put(rig->store, HOUSE(1), &member, &item, 1, &before, &rig->msg));
+    assert_int_equal(epoch_of(rig, 2), 300);
+}
+
 /* A house is never without an owner, and only agents that live become members. */
 static void refuses_members(void **state)
 {

@@ -134,8 +134,8 @@ static void newer_files_are_refused(void **state)
     store_close(rig->store);
     rig->store = NULL;
     run_sql(f, "PRAGMA user_version = 999");
-    refused(rig, f, ERR_MISMATCH, "newer arbe (schema 999, this one knows 1)");
-    run_sql(f, "PRAGMA user_version = 1");
+    refused(rig, f, ERR_MISMATCH, "newer arbe (schema 999, this one knows 2)");
+    run_sql(f, "PRAGMA user_version = 2");
     fixture_open(rig);
     assert_int_equal(role_in(rig, 1, 1), ROLE_OWNER);
 }

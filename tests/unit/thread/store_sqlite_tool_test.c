@@ -259,8 +259,8 @@ static void refusals(void **state)
     SAYS("newer arbe (schema 999");
     assert_int_not_equal(access(w.to, F_OK), 0);
     OK(examine(&w));
-    assert_string_equal(w.texts, "it was written by a newer arbe (schema 999, this one knows 1)\n");
-    run_sql(f->path, "PRAGMA user_version = 1");
+    assert_string_equal(w.texts, "it was written by a newer arbe (schema 999, this one knows 2)\n");
+    run_sql(f->path, "PRAGMA user_version = 2");
     w.tool.path = f->dir;
     EXPECT(ERR_FILEKIND, copy(&w));
     w.tool.path = "/nowhere/app.db";
