@@ -1,7 +1,7 @@
 // Tier A: threads whose streams another server has (--streams-url): whoever reads them through the API is told what
 // that server says to who asks it directly, and never its secret. That server is the Node reference server, and ours.
 import assert from 'node:assert/strict';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -331,6 +331,8 @@ async function beforeHanging(t) {
     const app = await appFor(t, other);
     await app.owner.say(app.house.primaryThreadId, 'before');
     other.child.kill('SIGSTOP');
+    await eventually('all of its threads are stopped', () => readdirSync(`/proc/${other.pid}/task`).every((task) =>
+        /\) T /.test(readFileSync(`/proc/${other.pid}/task/${task}/stat`, 'utf8'))));
     return app;
 }
 
