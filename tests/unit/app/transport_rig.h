@@ -186,7 +186,8 @@ static void rig_close_engine(struct rig *rig)
     rig_remove_dir(rig);
 }
 
-/* Options that are quick to try again. */
+/* Options that are quick to try again, and patient: calls that wait for their turn, too, have that
+ * time. */
 static inline struct stream_client_options rig_options(void)
 {
     struct stream_client_options options;
@@ -194,6 +195,7 @@ static inline struct stream_client_options rig_options(void)
     stream_client_options_init(&options);
     options.retry.initial_delay_ms = 10;
     options.retry.max_delay_ms = 100;
+    options.request_timeout_ms = 600000;
     return options;
 }
 

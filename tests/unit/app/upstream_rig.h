@@ -144,13 +144,16 @@ static inline void rig_listen(struct rig *rig)
     rig->other_port = ntohs(address.sin_port);
 }
 
+/* `bounds` NULL: those that only a hang meets. */
 static inline void rig_open(struct rig *rig, const struct upstream_bounds *bounds)
 {
+    const struct upstream_bounds patient = {.head_ms = SERVER_RIG_HANG_S * 1000,
+                                            .drain_ms = SERVER_RIG_HANG_S * 1000};
     int ready[2];
     int log[2];
 
     *rig = (struct rig){.listener = -1};
-    rig->bounds = bounds != NULL ? *bounds : (struct upstream_bounds){.relays_max = 0};
+    rig->bounds = bounds != NULL ? *bounds : patient;
     rig_listen(rig);
     server_rig_make_dir(rig->dir, "upstream");
     assert_int_equal(pipe(ready), 0);
