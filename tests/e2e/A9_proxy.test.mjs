@@ -134,15 +134,15 @@ test('a long-poll and an SSE reader are told of a post', async (t) => {
     );
 });
 
-// Readers of a thread, who are live before this resolves.
-async function live(server, caller, threadId) {
+// Two readers of a thread, who are live before this resolves, and `others` are: who has left is counted a little longer.
+async function live(server, caller, threadId, others = 0) {
     const stream = proxied(caller, threadId);
-    const before = await waiters(server);
+    await eventually('who has left is gone', async () => (await waiters(server)) === others);
     const sse = await Sse.open(stream, 'now', { headers: headerLines(caller) });
     assert.equal(sse.status, 200);
     const poll = stream.poll((await stream.get()).next, '', {}, { fresh: true });
     poll.catch(() => {});
-    await eventually('both readers wait', async () => (await waiters(server)) >= before + 2);
+    await eventually('both readers wait', async () => (await waiters(server)) === others + 2);
     return { sse, poll };
 }
 
@@ -198,7 +198,7 @@ test('who may not read any more is let go of within five seconds, and nobody els
         const thread = await owner.createThread(house.id);
         const [caller, status, act] = await prepare(await owner.invite(house.id, 'Guest'), thread);
         const readers = await live(server, caller, thread.id);
-        const others = await live(server, owner, thread.id);
+        const others = await live(server, owner, thread.id, 2);
         await act();
         const since = Date.now();
         if (status !== 404) {

@@ -330,6 +330,15 @@ static void posting_trouble(void *context, const char *sentence)
     atomic_fetch_add(&g->troubles, 1);
 }
 
+/* Whether the last trouble that was told says that; the next one may be told meanwhile. */
+static inline bool posting_was_told(struct posting *g, const char *words)
+{
+    (void)pthread_mutex_lock(&g->lock);
+    bool told = strstr(g->trouble, words) != NULL;
+    (void)pthread_mutex_unlock(&g->lock);
+    return told;
+}
+
 static void posting_seen(void *context, struct slice thread_id, const struct entry *entry,
                          struct slice json)
 {
