@@ -219,8 +219,20 @@ static void take_error(struct probe *p, struct ask *ask, const struct t3_rpc_err
         (void)snprintf(sentence, sizeof(sentence), "%s failed: %s", ask->method,
                        error->code == T3_RPC_ERROR_SCOPE    ? "the token may not read"
                        : error->code == T3_RPC_ERROR_METHOD ? "the server does not know it"
+                       : error->code == T3_RPC_ERROR_CLOSED ? "the server ended it"
                                                             : t3_rpc_code_name(error->code));
         fail(p, error->code, sentence);
+    }
+}
+
+/* A stream that ends before enough of it came has failed, too. */
+static void take_done(struct probe *p, struct ask *ask, struct slice json)
+{
+    if (ask == &p->projection) {
+        shape_add(ask->shape, json);
+        ask->state = ASK_CAME;
+    } else if (ask->state == ASK_WAITS) {
+        take_error(p, ask, &(const struct t3_rpc_error){.code = T3_RPC_ERROR_CLOSED});
     }
 }
 
@@ -242,12 +254,8 @@ static void take_event(struct probe *p, const struct t3_rpc_event *event)
         }
         break;
     case T3_RPC_EVENT_DONE:
-        if (ask == &p->projection) {
-            shape_add(ask->shape, json);
-            ask->state = ASK_CAME;
-        } else if (ask != NULL && ask->state == ASK_WAITS) {
-            ask->state = ASK_FAILED;
-            ask->why = T3_RPC_ERROR_CLOSED;
+        if (ask != NULL) {
+            take_done(p, ask, json);
         }
         break;
     case T3_RPC_EVENT_ERROR:

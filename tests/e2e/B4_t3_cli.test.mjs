@@ -784,6 +784,23 @@ describe('arbe t3 probe', { timeout: 120_000 }, () => {
         assert.ok(![failing, broken].some(({ stdout, stderr }) => `${stdout}${stderr}`.includes(SECRET)));
     });
 
+    test('a shell that ends before it has told its threads is a failure', async (t) => {
+        for (const args of [[], ['--json']]) {
+            const silent = await probed(t, (peer) => { peer.answers[SHELL] = (call) => call.end(); }, args);
+            assert.deepEqual([silent.code, silent.stdout], [1, ''], silent.stderr);
+            assert.match(silent.stderr, /orchestration\.subscribeShell failed: the server ended it/);
+        }
+        const early = await probed(t, (peer) => {
+            peer.answers[SHELL] = (call) => {
+                call.offer({ kind: 'synchronized' });
+                call.end();
+            };
+        });
+        assert.equal(early.code, 1);
+        assert.match(early.stdout, /subscribeShell: 1 chunk, 1 item\n/);
+        assert.match(early.stderr, /subscribeShell failed: the server ended it\n$/);
+    });
+
     test('JSON says the same', async (t) => {
         const { code, stdout, stderr } = await probed(t, (peer) => peer.list(threadShell('t-1')), ['--json']);
         assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
