@@ -94,7 +94,7 @@ static bool is_late(const struct t3_watch_host *host)
 }
 
 /* Prints how a host stands. Whether all of its rows were printed: if not, why is told on stderr,
- * whatever the form. */
+ * whatever the form, and so is that some of what it told was broken. */
 static bool print_host(struct once *o, const struct t3_watch_host *host)
 {
     struct t3_watch_host shown = *host;
@@ -115,7 +115,7 @@ static bool print_host(struct once *o, const struct t3_watch_host *host)
             add_piece(o);
         }
     }
-    if (!live) {
+    if (!live || host->skipped > 0) {
         board_tell_host(o->call, &shown);
     }
     return live && told;

@@ -500,6 +500,16 @@ describe('arbe board: lines', { timeout: 240_000 }, () => {
         ]);
     });
 
+    test('--once says that some of what a host told was broken', async (t) => {
+        const peer = await workshop(t);
+        peer.list({ title: 'A thread without an id' });
+        for (const form of [[], ['--json']]) {
+            const { code, stdout, stderr } = await shell.run(['--t3', `mac=${peer.base}`, '--once', ...form]);
+            assert.deepEqual([code, lines(stdout).length], [0, 2 + form.length], stderr);
+            assert.equal(stderr, 'arbe board: mac: live; 1 broken item left out\n');
+        }
+    });
+
     test('a host with more threads than a board holds is told in each form', async (t) => {
         const peer = await peerFor(t);
         const threads = Array.from({ length: 100_001 }, (_, i) => ({ id: `t-${i}`, title: null, status: 'idle' }));
