@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define STATUS_MIN 100
+#define STATUS_MAX 999
+
 static int fail(struct rpc_failure *failure, enum t3_rpc_code code, const char *text)
 {
     failure->code = code;
@@ -177,6 +180,12 @@ static void explain_words(const struct rpc_attempt *a, const char *words,
 
 bool rpc_attempt_fail(struct rpc_attempt *a, const char *words, struct rpc_failure *ret_failure)
 {
+    if (a->status != 0 && (a->status < STATUS_MIN || a->status > STATUS_MAX)) {
+        a->status = 0;
+        (void)fail(ret_failure, T3_RPC_ERROR_PROTOCOL,
+                   "the answer is no good upgrade to a WebSocket: its status is none of HTTP");
+        return false;
+    }
     if (a->status != 0 && a->status != 101) {
         explain_status(a, ret_failure);
         return false;
