@@ -28,13 +28,6 @@ static int write_or_fail(struct thread_store *s, const struct recency_row *rows,
     return store_recency_write(s, rows, count, msg);
 }
 
-static int with_house(void **state)
-{
-    (void)posting_set_up(state);
-    posting_add_house(*state);
-    return 0;
-}
-
 /* The interval is so long that nothing is written a second time but at the end. */
 static int with_long_interval(void **state)
 {
@@ -473,7 +466,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_and_ids),
-        cmocka_unit_test_setup_teardown(appends_move_threads, with_house, posting_tear_down),
+        LONG_TEST(appends_move_threads),
         LONG_TEST(the_first_and_the_last_are_written),
         SHORT_TEST(the_trailing_one_is_written),
         LONG_TEST(never_back),
