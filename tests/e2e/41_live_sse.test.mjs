@@ -9,7 +9,7 @@ import { startServer } from './lib/server.mjs';
 import { Sse, fromBase64 } from './lib/sse.mjs';
 import { rounds, withDeadline } from './lib/wait.mjs';
 
-const server = await startServer();
+const server = await startServer(['--sse-lifetime', '1h']); // longer than any test, however slow the machine
 const quick = await startServer(['--sse-heartbeat', '50ms', '--sse-lifetime', '600ms']);
 after(async () => {
     await server.dispose();
