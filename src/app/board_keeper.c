@@ -206,6 +206,10 @@ static bool is_news(const struct told *told, const struct t3_watch_host *host)
 static void follow(struct told *told, const struct t3_watch_host *host, uint64_t now)
 {
     told->full = told->full && host->full;
+    /* It is tried again because somebody asked for that, and waits for what comes of it. */
+    if (host->state == T3_READER_CONNECTING && told->state == T3_READER_REFUSED) {
+        told->state = T3_READER_CONNECTING;
+    }
     if (host->state != T3_READER_CATCHING_UP) {
         told->since_ms = 0;
         told->late = false;

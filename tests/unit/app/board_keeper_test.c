@@ -414,6 +414,26 @@ static void test_log_of_what_is_not_there(void **state)
     assert_non_null(strstr(logged(rig), "the rest is left out"));
 }
 
+/* Each time that one which refused was tried again is told, also where it refuses as before. */
+static void test_log_of_refusals(void **state)
+{
+    struct rig *rig = *state;
+
+    now_ms = 1000;
+    assert_int_equal(add_hosts(rig->keeper), 0);
+    played.hosts[0] = host_in(T3_READER_CONNECTING, T3_RPC_ERROR_AUTH, "no");
+    for (int i = 0; i < 3; i++) {
+        become(rig, 0, T3_READER_CONNECTING, false);
+        become(rig, 0, T3_READER_REFUSED, false);
+        assert_int_equal(tell_all(rig->keeper), -1);
+        assert_non_null(strstr(logged(rig), "T3 host \"mac\" refused, "));
+        become(rig, 0, T3_READER_REFUSED, false);
+        now_ms += TOLD_MS;
+        assert_int_equal(tell_all(rig->keeper), -1);
+        assert_string_equal(logged(rig), "");
+    }
+}
+
 /* Only hosts that changed are looked at, each when its time has come. */
 static void test_log_of_many(void **state)
 {
@@ -581,6 +601,7 @@ int main(void)
         TEST(test_full),
         TEST(test_log),
         TEST(test_log_of_what_is_not_there),
+        TEST(test_log_of_refusals),
         TEST(test_log_of_many),
         TEST(test_retry),
         TEST(test_no_hosts),
