@@ -237,7 +237,8 @@ static void warn_of_token(struct errmsg *msg)
                "session revoke ID ends it");
 }
 
-/* A token that cannot be kept, since it is too long or odd, is good all the same. */
+/* A token that cannot be kept, since it is too long or odd, is good all the same, and so is one that
+ * cannot be read. */
 static void drop_odd(const struct t3_site *site, struct slice answer, struct errmsg *msg)
 {
     char token[LONG_BYTES];
@@ -245,8 +246,8 @@ static void drop_odd(const struct t3_site *site, struct slice answer, struct err
 
     if (token[0] != '\0') {
         t3_session_drop(site, whole && is_token(token) ? token : NULL, msg);
-    } else if (answer.len == 0) {
-        warn_of_token(msg); /* it is no JSON */
+    } else {
+        warn_of_token(msg);
     }
     explicit_bzero(token, sizeof(token));
 }
@@ -257,7 +258,12 @@ static int read_grant(const struct t3_site *site, const struct t3_http_answer *a
     char type[T3_TEXT_BYTES];
 
     if (answer->status != 200) {
-        return refuse_exchange(answer, msg);
+        int code = refuse_exchange(answer, msg);
+
+        if (answer->status > 200 && answer->status < 300) {
+            drop_odd(site, answer->json, msg); /* it did not refuse */
+        }
+        return code;
     }
     bool whole = take_text(answer->json, "access_token", grant->token, sizeof(grant->token));
 
