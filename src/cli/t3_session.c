@@ -237,7 +237,7 @@ static void warn_of_token(struct errmsg *msg)
                "session revoke ID ends it");
 }
 
-/* A token that cannot be kept, since it is too long or odd, is good all the same, and so is one that
+/* A token that cannot be kept, since it is too long or odd, is good all the same; so is one that
  * cannot be read. */
 static void drop_odd(const struct t3_site *site, struct slice answer, struct errmsg *msg)
 {
@@ -256,6 +256,7 @@ static int read_grant(const struct t3_site *site, const struct t3_http_answer *a
                       struct t3_grant *grant, struct errmsg *msg)
 {
     char type[T3_TEXT_BYTES];
+    bool whole = take_text(answer->json, "access_token", grant->token, sizeof(grant->token));
 
     if (answer->status != 200) {
         int code = refuse_exchange(answer, msg);
@@ -265,8 +266,6 @@ static int read_grant(const struct t3_site *site, const struct t3_http_answer *a
         }
         return code;
     }
-    bool whole = take_text(answer->json, "access_token", grant->token, sizeof(grant->token));
-
     (void)take_text(answer->json, "token_type", type, sizeof(type));
     (void)take_text(answer->json, "scope", grant->scope, sizeof(grant->scope)); /* cut is wide */
     if (!take_number(answer->json, "expires_in", &grant->expires_in_s)) {

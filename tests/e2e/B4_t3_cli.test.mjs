@@ -220,7 +220,7 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
             ['POST /oauth/token', { status: 404 }, /has no POST \/oauth\/token \(404\): its version is too old/],
             ['POST /oauth/token', { status: 426 }, /another protocol/],
             ['POST /oauth/token', { status: 500, body: { code: 'internal_error', reason: 'access_token_issuance_failed' } }, /with 500 \(access_token_issuance_failed\)/],
-            ['POST /oauth/token', { status: 201, body: { access_token: 'x', token_type: 'Bearer', scope: READ } }, /with 201; end its session: t3 auth session revoke ID\n/],
+            ['POST /oauth/token', { status: 201, body: { access_token: 'tok_quoted', reason: 'tok_quoted' } }, /with 201 \(\*\*\*\); end its session: t3 auth session revoke ID\n/],
             ['POST /oauth/token', { status: 200, body: { access_token: '', token_type: 'Bearer' } }, /no bearer token/],
             ['POST /oauth/token', { status: 200, body: { access_token: 'a b', token_type: 'Bearer', scope: READ } }, /no bearer token that can be kept; end its session: t3 auth session revoke ID\n/],
             ['POST /oauth/token', { status: 200, body: { access_token: 'a\r\nb', token_type: 'Bearer', scope: READ } }, /no bearer token that can be kept; end its session/],
