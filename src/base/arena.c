@@ -1,23 +1,16 @@
 /* Blocks in a chain, each filled from its start; only the newest is filled further. */
 #include "base/arena.h"
 
+#include "base/asan.h"
+
 #include <stdalign.h>
 #include <stdlib.h>
 
 #define BLOCK_BYTES 4096
 #define ALIGNMENT   alignof(max_align_t)
 
-#if defined(__SANITIZE_ADDRESS__)
-#define PIECE_BLOCKS 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define PIECE_BLOCKS 1
-#endif
-#endif
-#if !defined(PIECE_BLOCKS)
-#define PIECE_BLOCKS \
-    0 /* 1: each piece is a malloc of its own, so that the sanitizer sees its end */
-#endif
+/* Each piece is a malloc of its own, so that the sanitizer sees its end. */
+#define PIECE_BLOCKS ASAN_IS_ON
 
 struct arena_block {
     struct arena_block *next;       /* older */

@@ -1,6 +1,7 @@
 /* The spare ones are a stack: what was used last is in the processor's cache. */
 #include "serve/work.h"
 
+#include "base/asan.h"
 #include "serve/worker.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ struct work *work_take(struct worker *w)
             return NULL;
         }
     } else {
+        asan_show(work, sizeof(*work));
         w->spare = work->next;
         w->spare_count--;
     }
@@ -40,6 +42,7 @@ void work_give(struct worker *w, struct work *work)
     work->next = w->spare;
     w->spare = work;
     w->spare_count++;
+    asan_hide(work, offsetof(struct work, next));
 }
 
 void work_free_spare(struct worker *w)

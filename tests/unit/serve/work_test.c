@@ -24,6 +24,10 @@ static void is_taken_again(void **state)
     first->op = (struct stream_op){.verb = STREAM_APPEND, .name = SLICE("x"), .changed = true};
     first->name_len = 1;
     work_give(&w, first);
+#if ASAN_IS_ON /* who still uses it is found out */
+    assert_ptr_equal(__asan_region_is_poisoned(first, sizeof(*first)), first);
+    assert_true(__asan_address_is_poisoned(&first->name[sizeof(first->name) - 1]));
+#endif
     struct work *again = work_take(&w);
 
     assert_ptr_equal(again, first);
