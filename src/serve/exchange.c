@@ -73,7 +73,7 @@ void exchange_rest(struct exchange *x)
 
 bool exchange_rise(struct exchange *x)
 {
-    struct slice name = stream_path(x->live.stream);
+    struct slice name = stream_name(x->live.stream);
 
     x->work = work_take(x->worker);
     if (x->work == NULL) {

@@ -361,7 +361,7 @@ void stream_unwait(struct stream_waiter *waiter);
 struct stream *stream_ref(struct stream *s);
 
 /* The canonical name that it was created with; lives as long as the reference. Any thread. */
-struct slice stream_path(const struct stream *s);
+struct slice stream_name(const struct stream *s);
 
 /* Gives a reference back. Any thread. Accepts NULL. */
 void stream_unref(struct stream *s);

@@ -92,9 +92,9 @@ struct stream_closer *stream_closer_create(const struct record_producer *p)
     return c;
 }
 
-struct slice stream_path(const struct stream *s)
+struct slice stream_name(const struct stream *s)
 {
-    return stream_name(s);
+    return (struct slice){s->name, s->name_len};
 }
 
 struct stream *stream_ref(struct stream *s)

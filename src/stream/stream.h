@@ -149,11 +149,6 @@ bool stream_try_ref(struct stream *s);
 /* A copy of the closer, or NULL when memory is out. */
 struct stream_closer *stream_closer_create(const struct record_producer *p);
 
-static inline struct slice stream_name(const struct stream *s)
-{
-    return (struct slice){s->name, s->name_len};
-}
-
 /* Where a fork's own bytes begin; 0 for others. Fixed. */
 static inline uint64_t stream_own_start(const struct stream *s)
 {
