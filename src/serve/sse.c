@@ -72,12 +72,20 @@ static bool append_data(struct exchange *x, const struct stream_page *page)
     return true;
 }
 
+/* It is too late for a status: the connection ends without the last chunk, as for any answer that
+ * could not be completed. */
+static void fail(struct exchange *x, int code)
+{
+    tally_error(&x->worker->tally, code);
+    session_drop(x->session);
+}
+
 /* Sends a page as one frame, and leaves it with the stream when others may want the same. */
 static bool send_page(struct exchange *x, const struct stream_page *page)
 {
     (void)event_stream_chunk(x); /* the worker's frame */
     if (!append_data(x, page)) {
-        session_drop(x->session);
+        fail(x, ERR_NOMEM);
         return false;
     }
     append_control(x, page);
@@ -91,7 +99,7 @@ static bool send_page(struct exchange *x, const struct stream_page *page)
     struct block *frame = event_stream_block(x);
 
     if (frame == NULL) {
-        session_drop(x->session);
+        fail(x, ERR_NOMEM);
         return false;
     }
     stream_frame_put(x->live.stream, page->start, page->next, page->closed, frame);
@@ -135,10 +143,7 @@ static bool send_result(struct exchange *x, bool first)
 static void looked(struct exchange *x)
 {
     if (x->work->op.result.code != 0) {
-        /* It is too late for a status: the connection ends without the last chunk, as for any
-         * answer that could not be completed. */
-        tally_error(&x->worker->tally, x->work->op.result.code);
-        session_drop(x->session);
+        fail(x, x->work->op.result.code);
         return;
     }
     if (!send_result(x, false)) {
@@ -154,7 +159,7 @@ static void looked(struct exchange *x)
 static void look(struct exchange *x)
 {
     if (x->work == NULL && !exchange_rise(x)) {
-        session_drop(x->session); /* it is too late for a status */
+        fail(x, ERR_NOMEM);
         return;
     }
     x->work->op = (struct stream_op){
@@ -227,7 +232,7 @@ static void pump(struct exchange *x)
             return;
         }
         if (code != STREAM_PENDING) {
-            session_drop(x->session);
+            fail(x, code);
             return;
         }
         if (!send_shared(x, &over)) {
