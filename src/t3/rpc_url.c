@@ -157,7 +157,9 @@ const char *rpc_url_cut(struct slice text, struct rpc_url_parts *ret_parts)
     if (why == NULL && (!is_escaped(parts.path) || !is_escaped(parts.query))) {
         why = "its path and query must be escaped as URLs are";
     }
-    *ret_parts = parts;
+    if (why == NULL) {
+        *ret_parts = parts;
+    }
     return why;
 }
 

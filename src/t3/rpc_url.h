@@ -25,8 +25,7 @@ struct rpc_url_parts {
 };
 
 /* Cuts a URL. NULL, or a sentence (static storage) that says what is wrong with it and does not
- * repeat it, since it may hold a secret; the parts are then of no use. How long it is, is the
- * caller's business. */
+ * repeat it, since it may hold a secret. How long it is, is the caller's business. */
 const char *rpc_url_cut(struct slice text, struct rpc_url_parts *ret_parts) MUST_USE;
 
 struct rpc_url {

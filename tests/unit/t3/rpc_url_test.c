@@ -99,11 +99,15 @@ static void test_bad(void **state)
         {"ws://topsecret@h/#topsecret", "user name"},
     };
     struct rpc_url url = {0};
+    struct rpc_url_parts parts = {.port = 1};
     struct t3_rpc_error error;
 
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         int code = rpc_url_init(&url, cases[i].text, &error);
+
+        assert_non_null(rpc_url_cut(slice_of(cases[i].text), &parts));
+        assert_true(parts.port == 1 && parts.host.ptr == NULL); /* untouched */
 
         if (code != T3_RPC_ERROR_ARGUMENT || strstr(error.message, cases[i].says) == NULL) {
             print_error("%s: %s\n", cases[i].text, error.message);
