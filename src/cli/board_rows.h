@@ -16,7 +16,7 @@
 #define BOARD_FILTER_BYTES_MAX 256u /* of what is typed */
 
 enum board_grouping {
-    BOARD_BY_STATE, /* what waits for people first, then what runs; what is archived last */
+    BOARD_BY_STATE, /* what runs first, then what failed; what is archived last */
     BOARD_BY_HOST,  /* in the order in which the hosts were named */
 };
 

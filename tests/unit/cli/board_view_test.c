@@ -94,7 +94,7 @@ static const char *screen(struct board_view *view, int columns, int rows)
 #define FOOT_STATE "q quit  / filter  g by host  r retry  ? help\n"
 #define FOOT_HOST  "q quit  / filter  g by state  r retry  ? help\n"
 
-/* By state, what waits for people first; title, host, age and snippet. */
+/* By state, what runs first; title, host, age and snippet. */
 static void by_state(void **state)
 {
     struct board_view view;
