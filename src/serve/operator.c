@@ -43,7 +43,6 @@ static const char *status_of(struct exchange *x, const struct store_health *heal
         return ails;
     }
     if (health->checkpoint_error != 0) {
-        *ret_detail = health->text;
         return "checkpoint_failed";
     }
     *ret_detail = "";
