@@ -286,14 +286,11 @@ struct client {
     unsigned resets;
 };
 
-static uint64_t dice = 88172645463325252u;
+static uint64_t dice;
 
 static size_t roll(size_t below)
 {
-    dice ^= dice << 13;
-    dice ^= dice >> 7;
-    dice ^= dice << 17;
-    return (size_t)(dice % below);
+    return (size_t)(dice_roll(&dice) % below);
 }
 
 static const char *const host_names[HOSTS] = {"a", "b", "c"};

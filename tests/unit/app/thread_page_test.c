@@ -1,5 +1,6 @@
 /* Pages of threads, held against a list that is sorted naively: random houses, filters, limits and
  * cursors, with some threads ahead of their records. ARBE_SEED=N runs another sequence. */
+#include "base/dice.h"
 #include "thread/recency.h"
 
 static int fake_get_ahead(struct recency *r, struct recency_ahead **ret_ahead, size_t *ret_count);
@@ -39,10 +40,7 @@ static struct test *the_test;
 
 static uint64_t random_below(struct test *t, uint64_t bound)
 {
-    t->random ^= t->random << 13;
-    t->random ^= t->random >> 7;
-    t->random ^= t->random << 17;
-    return (t->random >> 11) % bound;
+    return dice_roll(&t->random) % bound;
 }
 
 static int fake_get_ahead(struct recency *r, struct recency_ahead **ret_ahead, size_t *ret_count)
@@ -253,7 +251,7 @@ static int set_up(void **state)
 
     assert_non_null(t);
     t->seed = seed == NULL ? 1 : (unsigned)strtoul(seed, NULL, 10);
-    t->random = 88172645463325252ull + t->seed;
+    t->random = t->seed;
     the_test = t;
     print_message("seed %u\n", t->seed);
     desk_open(&t->desk);

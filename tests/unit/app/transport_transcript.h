@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "base/buf.h"
+#include "base/dice.h"
 #include "unit/app/transport_reads.h"
 
 #define TRANSCRIPT_CALLS 1500
@@ -21,10 +22,7 @@ static struct buf transcripts[2]; /* by rig.http */
 
 static uint64_t roll(struct transcript *t, uint64_t sides)
 {
-    t->dice ^= t->dice << 13;
-    t->dice ^= t->dice >> 7;
-    t->dice ^= t->dice << 17;
-    return t->dice % sides;
+    return dice_roll(&t->dice) % sides;
 }
 
 #define PICK(t, texts) ((texts)[roll((t), ARRAY_COUNT(texts))])
@@ -219,7 +217,7 @@ static void try_other(struct transcript *t)
 static void writes_transcript(void **state)
 {
     const struct rig *rig = *state;
-    struct transcript t = {.client = rig_client(rig, NULL), .dice = 88172645463325252u};
+    struct transcript t = {.client = rig_client(rig, NULL)};
 
     buf_init(&t.text, 16 * MIB);
     for (int i = 0; i < TRANSCRIPT_CALLS; i++) {

@@ -4,6 +4,7 @@
 #include "unit/base/fault.h"
 
 #include "base/map.c"
+#include "base/dice.h"
 
 #include <stdbool.h>
 
@@ -63,12 +64,6 @@ static void test_equal_hashes_are_all_found(void **state)
     map_finish(&m);
 }
 
-static uint64_t next_random(uint64_t *seed)
-{
-    *seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return *seed >> 33;
-}
-
 static void walk_and_count(const struct map *m, struct item *items)
 {
     size_t seen = 0;
@@ -97,8 +92,8 @@ static void test_agrees_with_a_model(void **state)
     map_init(&m);
     for (int phase = 0; phase < 6; phase++) {
         for (int step = 0; step < 4 * NODES; step++) {
-            struct item *item = &items[next_random(&seed) % NODES];
-            bool grow = next_random(&seed) % 8 < (phase % 2 == 0 ? 7u : 1u);
+            struct item *item = &items[dice_roll(&seed) % NODES];
+            bool grow = dice_roll(&seed) % 8 < (phase % 2 == 0 ? 7u : 1u);
 
             item->key = (uint64_t)(item - items);
             assert_ptr_equal(lookup(&m, item->key / 3, item->key), item->present ? item : NULL);

@@ -1,4 +1,5 @@
 /* What is left of a secret in a text: nothing that tells it. */
+#include "base/dice.h"
 #include "base/redact.h"
 
 #include "unit/base/unit.h"
@@ -74,8 +75,7 @@ static char *append_somehow(char *at, int c, unsigned how)
 
 static size_t roll(uint64_t *seed, size_t sides)
 {
-    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (size_t)(*seed >> 33) % sides;
+    return (size_t)(dice_roll(seed) % sides);
 }
 
 /* However its characters are escaped, and whatever part of it, from eight of them on, it is. */

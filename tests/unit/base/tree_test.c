@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/attr.h"
+#include "base/dice.h"
 #include "unit/base/unit.h"
 
 #define ITEMS 500u
@@ -27,14 +28,6 @@ static int by_key(const struct tree_node *a, const struct tree_node *b)
 static bool at_least(void *context, const struct tree_node *node)
 {
     return container_of(node, struct item, node)->key >= *(unsigned *)context;
-}
-
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
 }
 
 /* Order and priorities of everything below `node`; returns how deep it is. */
@@ -81,13 +74,13 @@ static void a_tree_is_a_sorted_set(void **state)
     tree_init(&t, by_key);
     compare_all(&t, items);
     for (unsigned step = 0; step < 5000; step++) {
-        struct item *item = &items[next_random(&random) % ITEMS];
+        struct item *item = &items[dice_roll(&random) % ITEMS];
         item->key = (unsigned)(item - items);
         if (item->in) {
             tree_remove(&t, &item->node);
         } else {
             /* Few priorities, so that equal ones meet. */
-            tree_insert(&t, &item->node, next_random(&random) % 64);
+            tree_insert(&t, &item->node, dice_roll(&random) % 64);
         }
         item->in = !item->in;
         if (step % 100 == 0) {
@@ -116,7 +109,7 @@ static void order_does_not_matter(void **state)
     tree_init(&t, by_key);
     for (unsigned i = 0; i < count; i++) {
         items[i].key = i;
-        tree_insert(&t, &items[i].node, next_random(&random));
+        tree_insert(&t, &items[i].node, dice_roll(&random));
     }
     assert_true(check(t.root, NULL) < 60);
     comparisons = 0; /* from here on there are none */

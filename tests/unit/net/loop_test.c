@@ -1,6 +1,7 @@
 /* Posting from many threads, timers against a model, watches that go while events are dealt out. */
 #include "net/loop.c"
 
+#include "base/dice.h"
 #include "unit/base/unit.h"
 
 #define POSTERS          4
@@ -155,14 +156,6 @@ static void on_alarm(struct loop_timer *timer)
     a->fired++;
 }
 
-static uint64_t next_random(uint64_t *seed)
-{
-    *seed ^= *seed << 13;
-    *seed ^= *seed >> 7;
-    *seed ^= *seed << 17;
-    return *seed;
-}
-
 /* After each step of the clock exactly the timers that a naive model calls due have fired. */
 static void test_timers_follow_a_model(void **state)
 {
@@ -176,9 +169,9 @@ static void test_timers_follow_a_model(void **state)
         alarms[i] = (struct alarm){.timer.fire = on_alarm, .loop = l, .due_ms = LOOP_NEVER_MS};
     }
     for (unsigned round = 0; round < 20000; round++) {
-        struct alarm *a = &alarms[next_random(&seed) % TIMERS];
-        uint64_t choice = next_random(&seed) % 10;
-        uint64_t delay = next_random(&seed) % 300;
+        struct alarm *a = &alarms[dice_roll(&seed) % TIMERS];
+        uint64_t choice = dice_roll(&seed) % 10;
+        uint64_t delay = dice_roll(&seed) % 300;
 
         if (choice < 7) {
             assert_int_equal(loop_timer_set(l, &a->timer, delay), 0);
@@ -189,7 +182,7 @@ static void test_timers_follow_a_model(void **state)
         }
         assert_int_equal(loop_timer_is_armed(&a->timer), choice < 7);
         if (round % 4 == 0) {
-            l->now_ms += next_random(&seed) % 20;
+            l->now_ms += dice_roll(&seed) % 20;
             fire_timers(l);
             for (size_t i = 0; i < TIMERS; i++) {
                 assert_true(alarms[i].due_ms > l->now_ms);

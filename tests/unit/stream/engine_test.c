@@ -1,6 +1,7 @@
 /* The engine over the real store: a naive model, random operations, checkpoints, evictions and
  * reopenings in between. Checkpoints are fuzzy on purpose: while one takes its streams, operations
  * go on. The seed is printed; ARBE_SEED repeats it. */
+#include "base/dice.h"
 #include "log/store.h"
 
 static int fuzzy_add(struct checkpoint *c, const struct checkpoint_item *item);
@@ -49,10 +50,7 @@ static struct world world;
 
 static uint64_t rnd(struct world *w)
 {
-    w->seed ^= w->seed << 13;
-    w->seed ^= w->seed >> 7;
-    w->seed ^= w->seed << 17;
-    return w->seed;
+    return dice_roll(&w->seed);
 }
 
 static size_t below(struct world *w, size_t n)

@@ -1,6 +1,7 @@
 /* Patterns: what is canonical, what is refused, what matches; against a naive matcher. */
 #include "stream/glob.c"
 
+#include "base/dice.h"
 #include "unit/base/unit.h"
 
 /* With its NUL. */
@@ -164,8 +165,7 @@ static uint64_t seed = 1;
 
 static unsigned draw(unsigned below)
 {
-    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (unsigned)(seed >> 33) % below;
+    return (unsigned)(dice_roll(&seed) % below);
 }
 
 static void draw_path(char *out, const char *const *segments, unsigned kinds)

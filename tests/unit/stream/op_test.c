@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "base/dice.h"
 #include "unit/stream/rig.h"
 
 #define LOOPS   3
@@ -73,8 +74,7 @@ static int loop_op(struct loop *l, struct stream_op *op)
 
 static uint64_t rnd(struct loop *l)
 {
-    l->seed = l->seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return l->seed >> 33;
+    return dice_roll(&l->seed);
 }
 
 static void append_kept(struct loop *l)

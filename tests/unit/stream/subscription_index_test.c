@@ -23,6 +23,7 @@ static void *test_realloc(void *old, size_t size)
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "base/dice.h"
 #include "unit/base/unit.h"
 
 #define RULES 300u
@@ -42,8 +43,7 @@ static uint64_t seed;
 
 static unsigned draw(unsigned below)
 {
-    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (unsigned)(seed >> 33) % below;
+    return (unsigned)(dice_roll(&seed) % below);
 }
 
 static int open_index(void **state)

@@ -1,6 +1,7 @@
 /* The heap of timers against a plain list. */
 #include "stream/subscription_timer.c"
 
+#include "base/dice.h"
 #include "unit/base/unit.h"
 
 #define COUNT 200
@@ -9,10 +10,7 @@ static uint64_t seed = 1;
 
 static uint64_t rnd(uint64_t limit)
 {
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return seed % limit;
+    return dice_roll(&seed) % limit;
 }
 
 static void check(const struct subscriptions *s, const struct subscription *subs)

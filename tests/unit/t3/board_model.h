@@ -4,6 +4,7 @@
 #ifndef ARBE_TESTS_UNIT_T3_BOARD_MODEL_H
 #define ARBE_TESTS_UNIT_T3_BOARD_MODEL_H
 
+#include "base/dice.h"
 #include "unit/t3/board.h"
 
 #define MODEL_HOSTS   2
@@ -52,8 +53,7 @@ struct model_row {
 
 static uint64_t model_random(uint64_t *seed, uint64_t below)
 {
-    *seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (*seed >> 33) % below;
+    return dice_roll(seed) % below;
 }
 
 /* ------------------------------------------------------------------ what deeds come to */

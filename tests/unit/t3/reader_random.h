@@ -3,6 +3,7 @@
 #ifndef ARBE_TESTS_UNIT_T3_READER_RANDOM_H
 #define ARBE_TESTS_UNIT_T3_READER_RANDOM_H
 
+#include "base/dice.h"
 #include "unit/t3/fake_time.h"
 #include "unit/t3/rpc_fake.h"
 
@@ -32,8 +33,7 @@ struct world {
 
 static unsigned roll(struct world *w, unsigned sides)
 {
-    w->seed = w->seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (unsigned)(w->seed >> 33) % sides;
+    return (unsigned)(dice_roll(&w->seed) % sides);
 }
 
 static struct mine *find_mine(struct world *w, uint64_t id)

@@ -45,6 +45,7 @@ static inline int scripted_subscribe(struct t3_reader *reader, const char *metho
 #include "unit/base/fault.h"
 
 #include "t3/watch.c"
+#include "base/dice.h"
 
 #undef t3_board_apply
 #undef t3_reader_subscribe
@@ -571,8 +572,7 @@ struct server {
 
 static unsigned roll(struct server *s, unsigned sides)
 {
-    s->seed = s->seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (unsigned)(s->seed >> 33) % sides;
+    return (unsigned)(dice_roll(&s->seed) % sides);
 }
 
 /* Changes a thread, and says so if somebody listens. */

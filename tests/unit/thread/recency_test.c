@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "base/dice.h"
 #include "thread/store_thread.h"
 
 /* Writes that are yet to fail. */
@@ -329,12 +330,11 @@ struct writer {
 static void *write_around(void *context)
 {
     struct writer *w = context;
-    uint64_t x = w->number;
+    uint64_t dice = w->number;
     for (unsigned i = 0; i < PER_WRITER; i++) {
         char id[STORE_ID_BYTES];
         char json[128];
-        x = x * UINT64_C(6364136223846793005) + 1442695040888963407u;
-        (void)numbered(id, "t", (unsigned)(x >> 33) % THREADS);
+        (void)numbered(id, "t", (unsigned)(dice_roll(&dice) % THREADS));
         (void)snprintf(json, sizeof(json),
                        "{\"id\":\"w%u-%u\",\"ts\":%u,\"payload\":{\"type\":\"chat\"}}", w->number,
                        i, 1000 + i * WRITERS + w->number);
