@@ -283,12 +283,13 @@ static size_t edits(struct slice a, struct slice b)
     return row[b.len];
 }
 
-/* The flag whose name is nearest to `name`; NULL when none is near. */
+/* The flag whose name is nearest to `name`; NULL when none is near: of a short name something must
+ * be left. */
 static const struct flag *nearest(const struct flag_table *table, struct slice name,
                                   size_t edits_max)
 {
     const struct flag *found = NULL;
-    size_t least = edits_max + 1;
+    size_t least = min_size(edits_max, name.len / 2) + 1;
 
     for (size_t i = 0; i < table->count; i++) {
         size_t distance = edits(name, slice_of(table->flags[i].name));
@@ -402,6 +403,16 @@ int flags_check_environment(const struct flag_table *table, char *const *environ
     return 0;
 }
 
+/* Where a value should stand, another flag says that it was forgotten. */
+static bool is_flag(const struct flag_table *table, const char *word)
+{
+    struct slice rest = slice_of(word);
+    struct slice name;
+
+    return slice_split(&rest, '=', &name) && name.len > 2 && memcmp(name.ptr, "--", 2) == 0 &&
+           find(table, (struct slice){name.ptr + 2, name.len - 2}) != NULL;
+}
+
 int flags_take_argument(const struct flag_table *table, int argc, char **argv, int *ret_used,
                         struct errmsg *msg)
 {
@@ -422,7 +433,7 @@ int flags_take_argument(const struct flag_table *table, int argc, char **argv, i
     if (value == NULL && (flag->kind == FLAG_SWITCH || flag->kind == FLAG_ACTION)) {
         value = "1";
     } else if (value == NULL) {
-        if (argc < 2) {
+        if (argc < 2 || is_flag(table, argv[1])) {
             return err_set(msg, ERR_INVALID, "%s needs a value: %s", source, flag->hint);
         }
         value = argv[1];

@@ -83,6 +83,7 @@ int flags_set_arguments(const struct flag_table *table, int argc, char **argv,
                         struct errmsg *msg) MUST_USE;
 
 /* Takes the one flag that argv[0] begins with; ret_used says how many arguments it took. As above.
+ * A flag of the table is no value, unless it stands behind '='.
  * For commands whose flags stand among other words. */
 int flags_take_argument(const struct flag_table *table, int argc, char **argv, int *ret_used,
                         struct errmsg *msg) MUST_USE;

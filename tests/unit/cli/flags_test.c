@@ -156,11 +156,15 @@ static void suggests(void **state)
     assert_non_null(strstr(msg.text, "did you mean --data-dir?"));
     assert_int_equal(parse(&s, no_env, &msg, "--completely-else", NULL), ERR_INVALID);
     assert_null(strstr(msg.text, "did you mean"));
+    assert_int_equal(parse(&s, no_env, &msg, "--lxyd", NULL), ERR_INVALID);
+    assert_non_null(strstr(msg.text, "did you mean --loud?"));
+    assert_int_equal(parse(&s, no_env, &msg, "--l3", NULL), ERR_INVALID);
+    assert_null(strstr(msg.text, "did you mean"));
     assert_int_equal(parse(&s, no_env, &msg, "count", NULL), ERR_INVALID);
     assert_int_equal(parse(&s, no_env, &msg, "--", NULL), ERR_INVALID);
 }
 
-/* A flag at the end without its value. */
+/* A flag at the end without its value, or before another flag. */
 static void wants_value(void **state)
 {
     struct settings s;
@@ -169,6 +173,11 @@ static void wants_value(void **state)
     (void)state;
     assert_int_equal(parse(&s, no_env, &msg, "--count", NULL), ERR_INVALID);
     assert_non_null(strstr(msg.text, "--count needs a value: N"));
+    assert_int_equal(parse(&s, no_env, &msg, "--data-dir", "--loud"), ERR_INVALID);
+    assert_non_null(strstr(msg.text, "--data-dir needs a value: "));
+    assert_int_equal(parse(&s, no_env, &msg, "--data-dir", "--count=1"), ERR_INVALID);
+    assert_int_equal(parse(&s, no_env, &msg, "--data-dir", "--odd"), 0);
+    assert_int_equal(parse(&s, no_env, &msg, "--data-dir=--loud", NULL), 0);
 }
 
 /* The origin of a value is that of the strongest source. */
