@@ -62,6 +62,16 @@ static bool hold_standard_descriptors(void)
     return true;
 }
 
+/* What is to be helped with goes before the asking; returns its first word. */
+static const char *move_help(int argc, char **argv)
+{
+    static char flag[] = "--help";
+
+    memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof(argv[0]));
+    argv[argc - 1] = flag;
+    return argv[1];
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
@@ -69,6 +79,9 @@ int main(int argc, char **argv)
     if (!hold_standard_descriptors()) {
         (void)fprintf(stderr, "arbe: cannot open /dev/null\n");
         return COMMAND_FAILED;
+    }
+    if (strcmp(name, "help") == 0 && argc > 2) {
+        name = move_help(argc, argv);
     }
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         if (strcmp(name, commands[i].name) == 0) {

@@ -47,6 +47,10 @@ describe('L20, R23: flags', { timeout: 300_000 }, () => {
             assert.ok(stdout.length > 100 && stderr === '');
             assert.match(stdout, /streams/);
         }
+        for (const words of [['streams'], ['board'], ['t3', 'login']]) {
+            assert.deepEqual(await run(['help', ...words]), await run([...words, '--help']));
+        }
+        assert.match((await run(['help', 'nothing'])).stderr, /there is no command "nothing"/);
         const help = (await run(['streams', '--help'])).stdout;
         for (const flag of ['listen', 'data', 'durability', 'workers', 'secret-file', 'public-url', 'webhooks-allow-loopback', 'long-poll-timeout', 'sse-lifetime',
                             'sse-heartbeat', 'read-page', 'max-body', 'max-connections', 'max-streams', 'max-bytes', 'max-request-rate', 'max-write-rate',
