@@ -142,15 +142,15 @@ static int add_to_list(struct flag_list *list, struct slice item, const char *so
 
 /* A value on the command line is one item, whatever it holds; elsewhere each word is one. */
 static int set_list(const struct flag *flag, void *settings, const char *text,
-                    enum flag_source from, const char *source, struct errmsg *msg)
+                    struct flag_origin origin, const char *source, struct errmsg *msg)
 {
     struct flag_list *list = place_of(flag, settings);
-    size_t before = list->source == from ? list->count : 0;
+    size_t before = list->origin.source == origin.source ? list->count : 0;
     int code = 0;
 
     list->count = before;
-    list->source = from;
-    if (from == FLAG_FROM_ARGUMENT && text[0] != '\0') {
+    list->origin = origin;
+    if (origin.source == FLAG_FROM_ARGUMENT && text[0] != '\0') {
         return add_to_list(list, slice_of(text), source, msg);
     }
     for (const char *at = text + strspn(text, BLANK); code == 0 && *at != '\0';) {
@@ -168,11 +168,11 @@ static int set_list(const struct flag *flag, void *settings, const char *text,
 }
 
 static int set_value(const struct flag *flag, void *settings, const char *source, const char *text,
-                     enum flag_source from, struct errmsg *msg)
+                     struct flag_origin origin, struct errmsg *msg)
 {
     switch (flag->kind) {
     case FLAG_LIST:
-        return set_list(flag, settings, text, from, source, msg);
+        return set_list(flag, settings, text, origin, source, msg);
     case FLAG_TEXT:
     case FLAG_CONFIG:
         if (text[0] == '\0') {
@@ -209,7 +209,7 @@ static void env_name_of(const struct flag *flag, char out[static NAME_BYTES_MAX]
 static int set(const struct flag_table *table, const struct flag *flag, const char *text,
                struct flag_origin origin, const char *source, struct errmsg *msg)
 {
-    int code = set_value(flag, table->settings, source, text, origin.source, msg);
+    int code = set_value(flag, table->settings, source, text, origin, msg);
 
     if (code == 0 && table->origins != NULL) {
         table->origins[flag - table->flags] = origin;

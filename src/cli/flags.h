@@ -48,18 +48,18 @@ enum flag_source {
 
 #define FLAG_LIST_MAX 64u /* values of one flag; more are refused */
 
+struct flag_origin {
+    enum flag_source source;
+    unsigned line; /* of the file */
+};
+
 /* Values of FLAG_LIST, in the order given: one for each time that the flag stands on the command
  * line, and the words of an environment variable or of a line of a file. A stronger source replaces
  * the values of a weaker one. Zeroed to begin with. */
 struct flag_list {
     struct slice items[FLAG_LIST_MAX]; /* borrowed, as other texts */
     size_t count;
-    enum flag_source source; /* of all of them */
-};
-
-struct flag_origin {
-    enum flag_source source;
-    unsigned line; /* of the file */
+    struct flag_origin origin; /* of all of them; the line is that of the last one */
 };
 
 /* A table and what it fills. */

@@ -37,8 +37,16 @@ static bool tell_key(void *context, const char *owner, const char *house, const 
 static int load_hosts(const struct settings *settings, struct t3_hosts *ret_hosts,
                       struct errmsg *msg)
 {
-    const struct t3_hosts_flags flags = {.t3 = settings->t3, .file = settings->t3_hosts};
+    struct t3_hosts_flags flags = {.t3 = settings->t3, .file = settings->t3_hosts};
+    char from[128];
 
+    if (settings->t3.origin.source == FLAG_FROM_FILE) {
+        (void)snprintf(from, sizeof(from), "%.100s:%u: t3", settings->config,
+                       settings->t3.origin.line);
+        flags.t3_from = from;
+    } else if (settings->t3.origin.source == FLAG_FROM_ENVIRONMENT) {
+        flags.t3_from = "ARBE_T3";
+    }
     *ret_hosts = (struct t3_hosts){.count = 0};
     return flags.t3.count == 0 && flags.file == NULL ? 0 : t3_hosts_load(&flags, ret_hosts, msg);
 }

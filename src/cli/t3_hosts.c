@@ -241,7 +241,8 @@ static bool is_bare_url(struct slice word)
     return colon != NULL && memchr(word.ptr, '=', (size_t)(colon - word.ptr)) == NULL;
 }
 
-static int add_words(struct source *s, const struct flag_list *words, struct errmsg *msg)
+static int add_words(struct source *s, const struct flag_list *words, const char *from,
+                     struct errmsg *msg)
 {
     int code = 0;
 
@@ -250,11 +251,11 @@ static int add_words(struct source *s, const struct flag_list *words, struct err
 
         if (is_bare_url(words->items[i])) {
             return err_set(msg, ERR_INVALID,
-                           "--t3 takes HOST=URL, such as mac=http://127.0.0.1:3773");
+                           "%.120s takes HOST=URL, such as mac=http://127.0.0.1:3773", from);
         }
         code = add_word(s, words->items[i], &why);
         if (code != 0) {
-            code = err_set(msg, code, "--t3: %.240s", why.text);
+            code = err_set(msg, code, "%.120s: %.240s", from, why.text);
         }
     }
     return code;
@@ -391,7 +392,9 @@ int t3_hosts_load(const struct t3_hosts_flags *flags, struct t3_hosts *ret_hosts
     int code = read_file(&s, flags->file, msg);
 
     code = code == 0 ? make_room(&s, flags->t3.count, msg) : code;
-    code = code == 0 ? add_words(&s, &flags->t3, msg) : code;
+    code = code == 0
+               ? add_words(&s, &flags->t3, flags->t3_from == NULL ? "--t3" : flags->t3_from, msg)
+               : code;
     if (code == 0 && (flags->all_of_file || flags->t3.count == 0)) {
         code = add_rest_of_file(&s, msg);
     }

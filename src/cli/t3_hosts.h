@@ -37,6 +37,7 @@ struct t3_hosts {
 /* What the flags --t3 and --t3-hosts say. */
 struct t3_hosts_flags {
     struct flag_list t3; /* HOST=URL each; HOST alone names one of the file */
+    const char *t3_from; /* what a wrong one is told to be of; NULL: --t3 */
     const char *file;    /* NULL: the user's */
     bool all_of_file;    /* those of the file too that --t3 does not name; always without --t3 */
     uint64_t allow_http; /* a switch: for each of them, whatever the file says */

@@ -501,6 +501,9 @@ describe('live readers', { timeout: 300_000 }, () => {
 describe('the operator', { timeout: 300_000 }, () => {
     test('is told of hosts that cannot be: exit code 2 and a sentence, before anything is opened', async (t) => {
         const { file } = hostsFile(t, { mac: { url: 'http://127.0.0.1:1' } });
+        const [wrong, bare] = [`${file}.wrong.conf`, `${file}.bare.conf`];
+        writeFileSync(wrong, '# hosts\nt3 = mac\n');
+        writeFileSync(bare, 't3 = http://127.0.0.1:1\n');
         const cases = [
             [['--t3', 'mac=ftp://x'], /--t3: .*it must begin with http/],
             [['--t3', '=http://127.0.0.1:1'], /--t3.*name for a host/],
@@ -510,6 +513,8 @@ describe('the operator', { timeout: 300_000 }, () => {
             [['--t3', 'mac=http://localhost:1', '--t3', 'box=http://127.0.0.1:1/'], /"box" is the same server as "mac"/],
             [['--t3-hosts', file, '--t3', 'mac=http://127.0.0.1:2'], /another URL/],
             [['--t3-hosts', `${file}.none`], /cannot open|no such/i, 1],
+            [['--config', wrong], /wrong\.conf:2: t3: there is no host "mac"/],
+            [['--config', bare], /bare\.conf:1: t3 takes HOST=URL/],
         ];
         for (const [flags, sentence, code = 2] of cases) {
             const end = await run(['serve', '--listen', '127.0.0.1:0', '--data', `${file}.data`, ...flags], { env: { HOME: '/nonexistent' } });

@@ -290,7 +290,7 @@ static void lists_arguments(void **state)
     (void)state;
     assert_int_equal(flags_parse(&SEVERAL(&s, NULL), 6, argv, no_env, &msg), 0);
     assert_items(&s.hosts, wanted, 3);
-    assert_int_equal(s.hosts.source, FLAG_FROM_ARGUMENT);
+    assert_int_equal(s.hosts.origin.source, FLAG_FROM_ARGUMENT);
     assert_int_equal(s.count, 2);
 }
 
