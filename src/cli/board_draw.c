@@ -80,14 +80,14 @@ static unsigned state_style(const struct board_entry *entry)
 
 /* ------------------------------------------------------------------ above the list */
 
+/* Where there is no room for both, what is counted says more than how it is grouped. */
 static void draw_heading(const struct board_view *view, struct cells *cells)
 {
     const struct board_rows *rows = &view->rows;
+    struct slice title = rows->grouping == BOARD_BY_STATE ? SLICE("Threads by state")
+                                                          : SLICE("Threads by host");
     char counts[256];
     struct buf text;
-    int column = cells_put(cells, 0, 0, cells->columns, CELL_BOLD,
-                           rows->grouping == BOARD_BY_STATE ? SLICE("Threads by state")
-                                                            : SLICE("Threads by host"));
 
     buf_init_fixed(&text, counts, sizeof(counts));
     if (view->filter.len > 0) {
@@ -100,6 +100,13 @@ static void draw_heading(const struct board_view *view, struct cells *cells)
     if (rows->failed > 0) {
         buf_append_format(&text, ", %zu failed", rows->failed);
     }
+    if (cells_width(cells, title) + GAP_COLUMNS + cells_width(cells, buf_slice(&text)) >
+        cells->columns) {
+        (void)cells_put(cells, 0, 0, cells->columns, CELL_BOLD, buf_slice(&text));
+        return;
+    }
+    int column = cells_put(cells, 0, 0, cells->columns, CELL_BOLD, title);
+
     (void)cells_put_right(cells, 0, column + GAP_COLUMNS, cells->columns, CELL_PLAIN,
                           buf_slice(&text));
 }
@@ -330,29 +337,29 @@ static void draw_list(struct board_view *view, struct cells *cells, int row, int
 
 /* ------------------------------------------------------------------ instead of the list */
 
+/* Each line is short enough for 40 columns, and those that a small screen has no room for come
+ * last. */
 static void draw_help(struct cells *cells, int row, int end)
 {
     static const struct {
         const char *keys;
         const char *text;
     } lines[] = {
-        {"/", "shows only what matches, while you type"},
-        {"Enter", "keeps the filter; on a row, shows all of it"},
-        {"Esc", "clears the filter, or else selects no row"},
-        {"g", "groups by host, or by state again"},
-        {"j k, arrows", "select the next row, or the one before"},
-        {"PgUp PgDn", "go a page; so do Ctrl-B, Ctrl-F and Space"},
-        {"Home End", "go to the first row, or the last; so does G"},
-        {"r", "connects lost and refused hosts at once"},
-        {"Ctrl-L", "paints the screen anew"},
         {"q", "quits"},
-        {"", "Any key goes back to the board."},
+        {"j k, arrows", "select a row"},
+        {"Enter", "shows all of that row"},
+        {"/", "filters while you type"},
+        {"Esc", "clears filter or selection"},
+        {"g", "groups by host or by state"},
+        {"r", "retries lost, refused hosts"},
+        {"PgUp PgDn", "page; also Ctrl-B/F, Space"},
+        {"Home End", "first and last row; also G"},
+        {"Ctrl-L", "paints the screen anew"},
     };
 
     for (size_t i = 0; i < ARRAY_COUNT(lines) && row < end; i++, row++) {
         (void)cells_put(cells, row, 0, cells->columns, CELL_BOLD, slice_of(lines[i].keys));
-        (void)cells_put(cells, row, lines[i].keys[0] == '\0' ? 0 : 13, cells->columns, CELL_PLAIN,
-                        slice_of(lines[i].text));
+        (void)cells_put(cells, row, 13, cells->columns, CELL_PLAIN, slice_of(lines[i].text));
     }
 }
 
@@ -422,19 +429,37 @@ static void draw_typing(const struct board_view *view, struct cells *cells, int 
                           SLICE("Enter keeps it, Esc clears it"));
 }
 
-/* What can be typed; less of it where there is no room for all. */
+/* What can be typed; where there is no room for all, without those of the highest rank. */
 static void draw_keys(const struct board_view *view, struct cells *cells, int row, int column,
                       int end)
 {
-    const char *other = view->rows.grouping == BOARD_BY_STATE ? "host" : "state";
-    char text[128];
+    const struct {
+        const char *text;
+        int rank;
+    } keys[] = {
+        {"q quit", 0},
+        {"j/k select", 4},
+        {"Enter show", 4},
+        {"/ filter", 1},
+        {view->rows.grouping == BOARD_BY_STATE ? "g by host" : "g by state", 2},
+        {"r retry", 3},
+        {"? help", 0},
+    };
+    char memory[128];
+    struct buf text;
 
-    (void)snprintf(text, sizeof(text),
-                   "q quit  j/k select  Enter show  / filter  g by %s  r retry  ? help", other);
-    if (cells_width(cells, slice_of(text)) > end - column) {
-        (void)snprintf(text, sizeof(text), "q quit  / filter  g by %s  r retry  ? help", other);
+    for (int rank = 4; rank >= 0; rank--) {
+        buf_init_fixed(&text, memory, sizeof(memory));
+        for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
+            if (keys[i].rank <= rank) {
+                buf_append_format(&text, "%s%s", text.len > 0 ? "  " : "", keys[i].text);
+            }
+        }
+        if (cells_width(cells, buf_slice(&text)) <= end - column) {
+            break;
+        }
     }
-    (void)cells_put(cells, row, column, end, CELL_DIM, slice_of(text));
+    (void)cells_put(cells, row, column, end, CELL_DIM, buf_slice(&text));
 }
 
 static void draw_footer(const struct board_view *view, struct cells *cells, int row)
