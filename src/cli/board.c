@@ -87,6 +87,9 @@ static int run_watch(struct board_call *call)
     struct errmsg msg = {{0}};
 
     call->set.hosts.file = t3_hosts_choose(call->set.hosts.file);
+    if (call->set.timeout_ms != 0 && call->set.once == 0) {
+        return board_refuse(call, ERR_INVALID, "--timeout goes with --once");
+    }
     int code = t3_hosts_load(&call->set.hosts, &call->hosts, &msg);
 
     if (code != 0) {
@@ -131,8 +134,9 @@ static const struct flag watch_flags[] = {
     {"once", NULL, NULL,
      "print all rows, newest activity first, once every host has told its own, and end", NULL,
      FLAG_SWITCH, AT(once), 0, 0},
-    {"timeout", "TIME", "30s", "with --once: hosts that have told nothing by then are left out",
-     NULL, FLAG_DURATION, AT(timeout_ms), 1, DAY_MS},
+    {"timeout", "TIME", NULL,
+     "with --once: hosts that have told nothing by then are left out (default 30s)", NULL,
+     FLAG_DURATION, AT(timeout_ms), 1, DAY_MS},
 };
 
 static const struct group_row watch_row = {
@@ -145,8 +149,9 @@ static const struct group_row watch_row = {
     watch_flags,
     ARRAY_COUNT(watch_flags),
     "",
-    "Without a command it watches T3 Code servers. On a terminal it is a live board; elsewhere it\n"
-    "prints a line for each row that changes, and says on stderr how the hosts stand.\n",
+    "Without a command it watches T3 Code servers. On a terminal it is a live board; ? tells its\n"
+    "keys. Elsewhere it prints a line for each row that changes, with host, state, title and the\n"
+    "beginning of the newest message, and says on stderr how the hosts stand.\n",
 };
 
 static const struct group_row rows[] = {
@@ -178,6 +183,7 @@ int command_board(int argc, char **argv)
                "Ctrl-C.\n",
         .rows = rows,
         .row_count = ARRAY_COUNT(rows),
+        .miss = "; a host is named with --t3",
         .bare = &watch_row,
     };
     struct board_call call = {.watch = NULL};

@@ -14,7 +14,7 @@ struct board_settings {
     uint64_t snippet_length;
     uint64_t json; /* switches */
     uint64_t once;
-    uint64_t timeout_ms; /* of once */
+    uint64_t timeout_ms; /* of once; 0: as ever */
 };
 
 struct board_call {

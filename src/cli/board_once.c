@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #define LINE_BYTES_MAX (4u * MIB) /* far above what a row can be */
+#define TIMEOUT_MS     (30u * 1000)
 
 struct dated_row {
     struct t3_board_row row; /* borrowed from the board */
@@ -160,7 +161,9 @@ static bool await_hosts(struct t3_watch *watch, uint64_t timeout_ms)
 
 static int print(struct once *o)
 {
-    if (!await_hosts(o->call->watch, o->call->set.timeout_ms)) {
+    uint64_t timeout_ms = o->call->set.timeout_ms;
+
+    if (!await_hosts(o->call->watch, timeout_ms == 0 ? TIMEOUT_MS : timeout_ms)) {
         return COMMAND_INTERRUPTED + interrupt_signal();
     }
     if (collect(o) != 0 || print_rows(o) != 0) {

@@ -202,8 +202,9 @@ static int miss(const struct group *group, int argc, char **argv, struct errmsg 
                       half ? " " : "", word);
     } else {
         (void)err_set(msg, ERR_INVALID,
-                      "there is no command \"%.40s%s%.40s\"; arbe %s --help tells them", word,
-                      half ? " " : "", half ? argv[1] : "", group->name);
+                      "there is no command \"%.40s%s%.40s\"; arbe %s --help tells them%s", word,
+                      half ? " " : "", half ? argv[1] : "", group->name,
+                      group->miss == NULL ? "" : group->miss);
     }
     return COMMAND_USAGE;
 }

@@ -41,6 +41,7 @@ struct group {
     size_t shared_count;
     const struct group_row *rows;
     size_t row_count;
+    const char *miss; /* what is said of a word that is no command, besides; NULL: nothing */
     const struct group_row *bare; /* what the group's name alone asks for, with or without flags; it
                                    * has no name and no operands. NULL: a command is needed */
 };

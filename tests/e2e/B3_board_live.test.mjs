@@ -568,11 +568,12 @@ describe('arbe board: lines', { timeout: 240_000 }, () => {
     });
 
     test('wrong usage is 2', async () => {
-        for (const args of [['word'], ['--nothing'], ['--snippet-length', '0'], ['--t3', 'mac=ftp://x'], ['--t3', '=']]) {
+        for (const args of [['word'], ['--nothing'], ['--snippet-length', '0'], ['--t3', 'mac=ftp://x'], ['--t3', '='], ['--timeout', '5s'], ['--t3', '--json']]) {
             const { code, stdout, stderr } = await shell.run(args);
             assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
             assert.match(stderr, /^arbe board: /);
         }
+        assert.match((await shell.run(['mac'])).stderr, /no command "mac".*; a host is named with --t3$/m);
         // With --json what keeps it from beginning is an object, as of other commands.
         for (const [args, code, word] of [
             [['--json', 'word'], 2, 'client.usage'], [['--json', '--nothing'], 2, 'client.usage'], [['--json', '--t3', 'mac=ftp://x'], 2, 'client.usage'],
