@@ -201,7 +201,9 @@ static int take_link(struct login *l, struct errmsg *msg)
 
 static int ask_credential(struct login *l, struct errmsg *msg)
 {
-    int code = prompt_secret("Pairing credential: ", "a pairing credential", l->credential, msg);
+    int code = prompt_secret("Pairing code or link: ",
+                             "a pairing code or link of T3 Code (t3 auth pairing create makes one)",
+                             l->credential, msg);
 
     if (code == ERR_INVALID) {
         return ERR_PERM; /* no credential; a server would answer that as well */

@@ -61,7 +61,8 @@ static int remove_host(const struct t3_call *call, struct logout *l, struct errm
     if (strcmp(ours, l->kept.token) == 0) {
         code = private_file_remove(ours, "the token", &there, msg);
     } else if (l->kept.token[0] != '\0') {
-        t3_call_tell(call, "%s was not written by arbe t3 login, and stays", l->kept.token);
+        t3_call_tell(call, "%s is not where arbe t3 login keeps the token of %s, and stays",
+                     l->kept.token, l->kept.section->name);
     }
     code = code == 0 ? t3_hosts_file_remove(l->kept.path, l->kept.section->name, msg) : code;
     l->removed = code == 0;

@@ -196,7 +196,7 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         const peer = await peerFor(t);
         const { shell, token } = user();
         const terminal = shell.terminal(['login', peer.url, '--host', 'mac']);
-        await terminal.until(/Pairing credential: /);
+        await terminal.until(/Pairing code or link: /);
         terminal.type('PAIR-1\n');
         const { code, stdout } = await terminal.end();
         assert.equal(code, 0, stdout);
@@ -210,7 +210,7 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         const login = (input = 'PAIR-1') => shell.run(['login', peer.url], { input });
         const answering = (route, answer) => { peer.sessions.answers = { [route]: () => answer }; };
         await refused(login('PAIR-X'), 1, /does not take this pairing credential: it is wrong, was used already, or has expired/, ['PAIR-X']);
-        await refused(login(''), 1, /no line on stdin for a pairing credential/);
+        await refused(login(''), 1, /no line on stdin for a pairing code or link of T3 Code \(t3 auth pairing create makes one\)/);
         await refused(login('two words'), 1, /visible ASCII/, ['two words']);
         peer.pair('PAIR-2', ['terminal:operate']);
         await refused(login('PAIR-2'), 1, /does not grant orchestration:read/, ['PAIR-2']);
@@ -502,11 +502,11 @@ describe('arbe t3 login', { timeout: 120_000 }, () => {
         first.child.stdin.end('PAIR-1\n');
         await peer.until('the look at the token', () => peer.requests.length === 3);
         const second = shell.terminal(['login', peer.base.replace('127.0.0.1', 'localhost'), '--host', 'mac']);
-        await second.until(/Pairing credential: /);
+        await second.until(/Pairing code or link: /);
         second.type('PAIR-2\n');
         await second.until(/another arbe t3 login or logout changes the hosts; waiting for it/);
         const third = shell.terminal(['login', peer.url, '--host', 'box']);
-        await third.until(/Pairing credential: /);
+        await third.until(/Pairing code or link: /);
         third.type('PAIR-3\n');
         await third.until(/waiting for it/);
         third.type('\x03'); // Ctrl-C ends the wait
@@ -664,7 +664,7 @@ describe('arbe t3 logout and list', { timeout: 120_000 }, () => {
         writeFileSync(join(dir, 'mine'), 'tok-mine\n', { mode: 0o600 });
         const { code, stderr } = await shell.run(['logout', 'mac']);
         assert.equal(code, 0, stderr);
-        assert.match(stderr, /mine was not written by arbe t3 login, and stays/);
+        assert.match(stderr, /mine is not where arbe t3 login keeps the token of \w+, and stays/);
         assert.ok(peer.sessions.tokens.get('tok-mine').revoked);
         assert.equal(hosts(), '[bare]\nurl = http://h\n');
         assert.ok(existsSync(join(dir, 'mine')));
