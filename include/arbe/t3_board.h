@@ -50,6 +50,7 @@ struct t3_board_row {
     struct t3_board_text state;                /* of its newest run, "idle", or "archived" */
     struct t3_board_text last_turn_at;         /* newest sign of activity of that run */
     struct t3_board_text last_message_snippet; /* of the newest message; on one line */
+    int asks; /* 1: a person is asked for something, and it is not archived; else 0 */
 };
 
 #define T3_BOARD_SNIPPET_GRAPHEMES     160

@@ -409,7 +409,8 @@ static uint64_t hash_shown(const struct board_row *r)
 
     hash = hash_text(row.state, hash);
     hash = hash_text(row.last_turn_at, hash);
-    return hash_text(row.last_message_snippet, hash);
+    hash = hash_text(row.last_message_snippet, hash);
+    return row.asks ? slice_hash(SLICE("asks"), hash) : hash;
 }
 
 static void settle_row(struct t3_board *b, struct board_row *r, t3_board_change_fn changed,

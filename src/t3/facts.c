@@ -27,6 +27,21 @@ bool t3_run_is_newer(const struct t3_run_facts *run, const struct t3_run_facts *
     return t3_instant_compare(&run->times[T3_RUN_REQUESTED], &known->times[T3_RUN_REQUESTED]) > 0;
 }
 
+bool t3_run_is_over(struct slice status)
+{
+    static const struct slice names[] = {
+        SLICE("completed"), SLICE("interrupted"), SLICE("failed"),
+        SLICE("cancelled"), SLICE("rolled_back"),
+    };
+
+    for (size_t i = 0; t3_field_string(status) && i < ARRAY_COUNT(names); i++) {
+        if (json_string_equal(status, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const struct t3_instant *t3_message_order(const struct t3_message_facts *message)
 {
     return message->created.len > 0 ? &message->created : &message->updated;
@@ -120,6 +135,33 @@ bool t3_message_read(struct slice value, enum t3_scope scope, struct t3_message_
         .created = t3_instant_read(v[CREATED]),
         .updated = t3_instant_read(v[UPDATED]),
     };
+    return true;
+}
+
+bool t3_request_read(struct slice value, struct t3_request_facts *ret)
+{
+    enum {
+        ID,
+        STATUS,
+        CREATED,
+        COUNT
+    };
+    static const struct slice names[COUNT] = {
+        [ID] = SLICE("id"),
+        [STATUS] = SLICE("status"),
+        [CREATED] = SLICE("createdAt"),
+    };
+    struct slice v[COUNT];
+
+    if (!t3_fields_read(value, T3_WANTED(names), v) || !t3_field_id(v[ID])) {
+        return false;
+    }
+    *ret = (struct t3_request_facts){
+        .id = v[ID],
+        .told = t3_field_string(v[STATUS]),
+        .created = t3_instant_read(v[CREATED]),
+    };
+    ret->waits = ret->told && json_string_equal(v[STATUS], SLICE("pending"));
     return true;
 }
 

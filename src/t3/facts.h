@@ -1,5 +1,5 @@
-/* What a record tells of a run, a message or a turn, and which of two is newer. Ids and texts are
- * JSON values borrowed from the record. Pure; nothing is allocated. */
+/* What a record tells of a run, a message, a turn or a request, and which of two is newer. Ids and
+ * texts are JSON values borrowed from the record. Pure; nothing is allocated. */
 #ifndef ARBE_T3_FACTS_H
 #define ARBE_T3_FACTS_H
 
@@ -45,6 +45,13 @@ struct t3_turn_facts {
     struct t3_instant activity; /* the latest of its times */
 };
 
+struct t3_request_facts {
+    struct slice id;
+    bool told;  /* whether it waits */
+    bool waits; /* for an answer */
+    struct t3_instant created;
+};
+
 /* A text as the scope has it: the JSON string, null for none, ptr NULL where nothing is told. */
 struct slice t3_text_told(struct slice value, enum t3_scope scope);
 
@@ -62,6 +69,12 @@ bool t3_message_read(struct slice value, enum t3_scope scope,
 
 /* Reads a provider's turn. False when it is no object. */
 bool t3_turn_read(struct slice value, struct t3_turn_facts *ret) MUST_USE;
+
+/* Reads what a run asks a person. False when it is none: it has no id. */
+bool t3_request_read(struct slice value, struct t3_request_facts *ret) MUST_USE;
+
+/* Whether a status, a JSON value, says that a run is over; one that is unknown here does not. */
+bool t3_run_is_over(struct slice status);
 
 /* Whether `run` is newer than `known`: by ordinal, else by time of request. What cannot be compared
  * is not newer, but than a run of which nothing is known that could be. */

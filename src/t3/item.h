@@ -45,6 +45,9 @@ struct t3_op {
     struct t3_message_facts message;
     enum t3_told turn_told;
     struct t3_turn_facts turn;
+    struct slice request;  /* id of one that waits for an answer, "" for one without; null: none */
+    struct slice answered; /* id of one that does not; ptr NULL, of both: not told */
+    enum t3_told plan;     /* one that a person is to accept */
 };
 
 /* Takes an operation; a result other than 0 ends the reading and is returned. */

@@ -110,6 +110,23 @@ static int read_message_event(struct t3_item_reader *r, const struct slice *even
     return end_event(r);
 }
 
+static int read_request_event(struct t3_item_reader *r, const struct slice *event)
+{
+    struct t3_op *op = &r->at_hand;
+    struct t3_request_facts request;
+
+    if (!begin_event(r, event, SLICE("threadId")) ||
+        !t3_request_read(event[EVENT_PAYLOAD], &request)) {
+        return t3_item_skip(r);
+    }
+    if (request.waits) {
+        op->request = request.id;
+    } else if (request.told) {
+        op->answered = request.id;
+    }
+    return end_event(r);
+}
+
 /* Names that only the first protocol has. */
 static bool is_v1_event(struct slice type)
 {
@@ -143,6 +160,7 @@ int t3_item_read_event(struct t3_item_reader *r, struct slice value, struct errm
         {SLICE("run.updated"), read_run_event},
         {SLICE("provider-turn.updated"), read_turn_event},
         {SLICE("message.updated"), read_message_event},
+        {SLICE("runtime-request.updated"), read_request_event},
     };
     struct slice v[EVENT_MEMBER_COUNT];
 

@@ -1,5 +1,5 @@
 /* A projection is all that there is of a thread: its newest run by ordinal, that run's turns, its
- * newest message. */
+ * newest message, and what it asks. */
 #include "t3/item_parts.h"
 
 #include "base/json_value.h"
@@ -158,6 +158,27 @@ static void read_messages(struct t3_item_reader *r, struct slice messages)
     }
 }
 
+/* Of several that wait the newest, which is the one that the shell tells of. */
+static void read_requests(struct t3_item_reader *r, struct slice requests)
+{
+    static const struct t3_instant none = {.len = 0};
+    struct t3_elements e;
+    struct slice value;
+    struct t3_request_facts request;
+    struct t3_instant newest = none;
+
+    r->at_hand.request = SLICE("null");
+    t3_elements_begin(&e, requests);
+    while (t3_elements_next(&e, &value)) {
+        if (!t3_request_read(value, &request)) {
+            r->skipped++;
+        } else if (request.waits && t3_instant_compare(&request.created, &newest) >= 0) {
+            r->at_hand.request = request.id;
+            newest = request.created;
+        }
+    }
+}
+
 int t3_item_read_projection(struct t3_item_reader *r, struct slice projection)
 {
     enum {
@@ -166,12 +187,13 @@ int t3_item_read_projection(struct t3_item_reader *r, struct slice projection)
         MESSAGES,
         TURNS,
         ATTEMPTS,
+        REQUESTS,
         COUNT
     };
     static const struct slice names[COUNT] = {
         [THREAD] = SLICE("thread"),     [RUNS] = SLICE("runs"),
         [MESSAGES] = SLICE("messages"), [TURNS] = SLICE("providerTurns"),
-        [ATTEMPTS] = SLICE("attempts"),
+        [ATTEMPTS] = SLICE("attempts"), [REQUESTS] = SLICE("runtimeRequests"),
     };
     enum {
         ID,
@@ -209,6 +231,9 @@ int t3_item_read_projection(struct t3_item_reader *r, struct slice projection)
     }
     if (t3_field_array(v[MESSAGES])) {
         read_messages(r, v[MESSAGES]);
+    }
+    if (t3_field_array(v[REQUESTS])) {
+        read_requests(r, v[REQUESTS]);
     }
     int code = read_turns(r, v[TURNS], v[ATTEMPTS]);
 

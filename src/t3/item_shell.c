@@ -46,6 +46,18 @@ static void read_shell_message(struct t3_op *op, struct slice message)
     }
 }
 
+/* What is not as the board knows it asks all the same: only the id is not to be had. */
+static struct slice read_shell_request(struct slice request)
+{
+    static const struct slice names[] = {SLICE("id")};
+    struct slice id;
+
+    if (request.ptr == NULL || json_kind(request) != JSON_OBJECT) {
+        return SLICE("null");
+    }
+    return t3_fields_read(request, T3_WANTED(names), &id) && t3_field_id(id) ? id : SLICE("\"\"");
+}
+
 static enum t3_archived read_place(enum place place, struct slice archived_at)
 {
     if (place == PLACE_ARCHIVE || t3_field_given(archived_at)) {
@@ -62,6 +74,8 @@ enum thread_member {
     THREAD_ARCHIVED,
     THREAD_DELETED,
     THREAD_MESSAGE,
+    THREAD_REQUEST,
+    THREAD_PLAN,
     THREAD_RUN,
     THREAD_RUN_TIMES, /* the first of three */
     THREAD_MEMBER_COUNT = THREAD_RUN_TIMES + 3,
@@ -74,6 +88,8 @@ static const struct slice thread_names[THREAD_MEMBER_COUNT] = {
     [THREAD_ARCHIVED] = SLICE("archivedAt"),
     [THREAD_DELETED] = SLICE("deletedAt"),
     [THREAD_MESSAGE] = SLICE("latestVisibleMessage"),
+    [THREAD_REQUEST] = SLICE("pendingRuntimeRequest"),
+    [THREAD_PLAN] = SLICE("hasActionableProposedPlan"),
     [THREAD_RUN] = SLICE("latestRunId"),
     [THREAD_RUN_TIMES] = SLICE("latestRunRequestedAt"),
     [THREAD_RUN_TIMES + 1] = SLICE("latestRunStartedAt"),
@@ -99,6 +115,9 @@ static int read_thread(struct t3_item_reader *r, const struct slice *v, enum t3_
     op->archived = read_place(place, v[THREAD_ARCHIVED]);
     read_shell_run(op, v[THREAD_RUN], &v[THREAD_RUN_TIMES]);
     read_shell_message(op, v[THREAD_MESSAGE]);
+    op->request = read_shell_request(v[THREAD_REQUEST]);
+    op->plan = v[THREAD_PLAN].ptr != NULL && json_kind(v[THREAD_PLAN]) == JSON_TRUE ? T3_TOLD_FACTS
+                                                                                    : T3_TOLD_NONE;
     return t3_item_tell(r);
 }
 

@@ -217,6 +217,19 @@ static void plan_run(struct plan *p, const struct t3_row *row, const struct t3_o
     }
 }
 
+/* A run that is over asks nothing any more, whoever tells of it; of its plan that says nothing. */
+static void plan_request(struct plan *p, const struct t3_row *row, const struct t3_op *op,
+                         struct buf *scratch)
+{
+    bool over = row->texts[T3_TEXT_REQUEST].data != NULL && op->run_told == T3_TOLD_FACTS &&
+                p->run != FATE_KEEP && t3_run_is_over(op->state);
+
+    if (over || is_text(row, T3_TEXT_REQUEST, op->answered)) {
+        plan_none(p, T3_TEXT_REQUEST);
+    }
+    plan_text(p, row, T3_TEXT_REQUEST, op->request, T3_ID_BYTES_MAX, scratch);
+}
+
 static void plan_message(struct plan *p, const struct t3_row *row, const struct t3_op *op,
                          size_t graphemes, struct buf *scratch)
 {
@@ -296,6 +309,7 @@ int t3_row_merge(struct t3_row *row, const struct t3_op *op, size_t snippet_grap
 
     plan_text(&p, row, T3_TEXT_TITLE, op->title, T3_TITLE_BYTES_MAX, scratch);
     plan_run(&p, row, op, scratch);
+    plan_request(&p, row, op, scratch);
     plan_message(&p, row, op, snippet_graphemes, scratch);
     if (p.failed) {
         for (size_t i = 0; i < T3_TEXT_COUNT; i++) {
@@ -308,6 +322,9 @@ int t3_row_merge(struct t3_row *row, const struct t3_op *op, size_t snippet_grap
     commit_message(row, &p, &op->message);
     if (op->archived != T3_ARCHIVED_NOT_TOLD) {
         row->archived = op->archived == T3_ARCHIVED_YES;
+    }
+    if (op->plan != T3_TOLD_NOTHING) {
+        row->plan = op->plan == T3_TOLD_FACTS;
     }
     if (op->turn_told == T3_TOLD_FACTS && is_of_run(row, &op->turn)) {
         t3_instant_advance(&row->turn_activity, &op->turn.activity);
@@ -333,6 +350,7 @@ struct t3_board_row t3_row_shown(const struct t3_row *row)
     if (latest->len > 0) {
         shown.last_turn_at = (struct t3_board_text){latest->text, latest->len};
     }
+    shown.asks = !row->archived && (row->plan || row->texts[T3_TEXT_REQUEST].data != NULL);
     if (row->archived) {
         shown.state = (struct t3_board_text){"archived", strlen("archived")};
     }

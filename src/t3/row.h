@@ -14,12 +14,14 @@ enum t3_text {
     T3_TEXT_RUN_ID,     /* of the newest run; none: not known */
     T3_TEXT_ATTEMPT,    /* of that run, the active one */
     T3_TEXT_MESSAGE_ID, /* of the newest message */
+    T3_TEXT_REQUEST,    /* id of the newest that waits for an answer; none: none does */
     T3_TEXT_COUNT,
 };
 
 struct t3_row {
     struct t3_board_text texts[T3_TEXT_COUNT]; /* owned */
     bool archived;                             /* shown in the place of the state */
+    bool plan;                                 /* there is one that a person is to accept */
     uint64_t run_ordinal;                      /* 0: not known */
     struct t3_instant run_times[T3_RUN_TIME_COUNT];
     struct t3_instant turn_activity; /* of that run's turns, the latest */

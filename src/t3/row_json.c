@@ -8,7 +8,8 @@ struct member {
     struct t3_board_text text;
 };
 
-static void add_object(struct buf *out, const struct member *members, size_t count)
+/* An object's members, without its end. */
+static void add_members(struct buf *out, const struct member *members, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         buf_append_char(out, i == 0 ? '{' : ',');
@@ -20,7 +21,6 @@ static void add_object(struct buf *out, const struct member *members, size_t cou
             json_append_string(out, (struct slice){members[i].text.data, members[i].text.len});
         }
     }
-    buf_append_char(out, '}');
 }
 
 void t3_row_json(struct buf *out, const struct t3_board_row *row)
@@ -34,7 +34,8 @@ void t3_row_json(struct buf *out, const struct t3_board_row *row)
         {SLICE("host"), row->host},
     };
 
-    add_object(out, members, sizeof(members) / sizeof(members[0]));
+    add_members(out, members, sizeof(members) / sizeof(members[0]));
+    buf_append(out, row->asks ? SLICE(",\"asks\":true}") : SLICE("}"));
 }
 
 void t3_row_key_json(struct buf *out, const struct t3_board_row *row)
@@ -44,5 +45,6 @@ void t3_row_key_json(struct buf *out, const struct t3_board_row *row)
         {SLICE("host"), row->host},
     };
 
-    add_object(out, members, sizeof(members) / sizeof(members[0]));
+    add_members(out, members, sizeof(members) / sizeof(members[0]));
+    buf_append_char(out, '}');
 }

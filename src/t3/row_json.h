@@ -6,7 +6,8 @@
 #include "base/buf.h"
 
 /* Appends an object with thread_id, title, state, last_turn_at, last_message_snippet and host; what
- * is absent is null. Failure sticks to the buffer. */
+ * is absent is null. "asks":true follows where a person is asked, and nothing where none is.
+ * Failure sticks to the buffer. */
 void t3_row_json(struct buf *out, const struct t3_board_row *row);
 
 /* Appends an object with the row's key alone: thread_id and host. Likewise. */

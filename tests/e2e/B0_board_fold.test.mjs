@@ -134,6 +134,52 @@ describe('arbe board fold: rows', { timeout: 60_000 }, () => {
     ], [row('t-1', { title: 'Untouched', state: 'running', last_turn_at: at(1, 1), last_message_snippet: 'as it was' })]));
 });
 
+describe('arbe board fold: who is asked', { timeout: 60_000 }, () => {
+    const asked = { pendingRuntimeRequest: { id: 'q-1', kind: 'command', createdAt: at(2) }, hasActionableProposedPlan: false };
+    const proposed = { pendingRuntimeRequest: null, hasActionableProposedPlan: true };
+    const nobody = { pendingRuntimeRequest: null, hasActionableProposedPlan: false };
+
+    test('a request that is pending, or a plan to be accepted, adds "asks":true; an archived thread asks nobody', () => folds([
+        [shellOf([thread('t-1', 'May I?', { status: 'running', ...asked }), thread('t-2', 'Shall I?', { status: 'completed', ...proposed }),
+            thread('t-3', 'Hm', { status: 'running', ...nobody }), thread('t-4', 'Hm', { status: 'running' })],
+        [thread('t-5', 'Put away', { status: 'running', archivedAt: at(1), ...asked })])],
+    ], [
+        row('t-1', { title: 'May I?', state: 'running', asks: true }), row('t-2', { title: 'Shall I?', state: 'completed', asks: true }),
+        row('t-3', { title: 'Hm', state: 'running' }), row('t-4', { title: 'Hm', state: 'running' }),
+        row('t-5', { title: 'Put away', state: 'archived' }),
+    ]));
+
+    test('it is the last member, and not there where nobody is asked', async () => {
+        const input = JSON.stringify([updated(thread('a', 'A', asked)), updated(thread('b', 'B', nobody))]);
+        const { stdout } = await shell.run(['--host', 'h'], { input });
+        const same = '"state":null,"last_turn_at":null,"last_message_snippet":null,"host":"h"';
+        assert.equal(stdout, `{"thread_id":"a","title":"A",${same},"asks":true}\n{"thread_id":"b","title":"B",${same}}\n`);
+    });
+
+    test('a thread that is updated says it anew; without the two members it asks nobody', () => folds([
+        [shellOf([thread('t-1', 'A', asked), thread('t-2', 'B', asked), thread('t-3', 'C', nobody)])],
+        [updated(thread('t-1', 'A', nobody)), updated(thread('t-2', 'B')), updated(thread('t-3', 'C', proposed))],
+    ], [row('t-1', { title: 'A' }), row('t-2', { title: 'B' }), row('t-3', { title: 'C', asks: true })]));
+
+    test('of a projection the requests that are pending count', () => folds([
+        [shellOf([thread('t-1', 'A', asked), thread('t-2', 'B', nobody)])],
+        projectionOf(thread('t-1', 'A'), { runtimeRequests: [{ id: 'q-1', status: 'resolved', createdAt: at(2) }] }),
+        projectionOf(thread('t-2', 'B'), { runtimeRequests: [{ id: 'q-2', status: 'pending', createdAt: at(2) }] }),
+    ], [row('t-1', { title: 'A', state: 'idle' }), row('t-2', { title: 'B', state: 'idle', asks: true })]));
+
+    test('events of requests tell it, and so does the end of the run; others leave it', () => folds([
+        [shellOf(['t-1', 't-2', 't-3', 't-4'].map((id) => thread(id, id, { status: 'running', ...latestRun('r-1', at(1)), ...nobody })))],
+        ['t-1', 't-2', 't-3', 't-4'].map((id) => event('runtime-request.updated', id, { id: 'q-1', kind: 'command', status: 'pending', createdAt: at(2) })),
+        [event('runtime-request.updated', 't-1', { id: 'q-1', kind: 'command', status: 'resolved', createdAt: at(2) }),
+            event('run.updated', 't-2', run('r-1', 1, 'interrupted', [at(1)])), event('run.updated', 't-3', run('r-1', 1, 'running', [at(1)])),
+            event('thread.metadata-updated', 't-4', { id: 't-4', title: 'Four' })],
+    ], [
+        row('t-1', { title: 't-1', state: 'running', last_turn_at: at(1) }), row('t-2', { title: 't-2', state: 'interrupted', last_turn_at: at(1) }),
+        row('t-3', { title: 't-3', state: 'running', last_turn_at: at(1), asks: true }),
+        row('t-4', { title: 'Four', state: 'running', last_turn_at: at(1), asks: true }),
+    ]));
+});
+
 describe('arbe board fold: what is late', { timeout: 60_000 }, () => {
     test('a late completion of an older run cannot replace the current summary', () => folds([
         [projected(thread('t-1', 'Again'), { runs: [run('r-1', 1, 'running', [at(1), at(1, 1)])] })],

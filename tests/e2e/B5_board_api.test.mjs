@@ -77,6 +77,24 @@ describe('what is shown', { timeout: 300_000 }, () => {
         reader.close();
     });
 
+    test('that somebody is asked is told once, as a member more; a row that asks nobody has none', async (t) => {
+        const { peer, owner } = await world(t, [threadShell('t-1', { title: 'One', ...active(1) })]);
+        const reader = await isLive(owner);
+        const request = { id: 'q-1', kind: 'command', createdAt: at(2) };
+        const row = { thread_id: 't-1', title: 'One', state: 'running', last_turn_at: at(1), last_message_snippet: null, host: 'mac' };
+        const before = reader.told.length;
+        for (const rest of [{ pendingRuntimeRequest: request }, { pendingRuntimeRequest: { ...request, id: 'q-2' } }]) {
+            peer.push(threadUpdated('t-1', { title: 'One', ...active(1), ...rest }));
+        }
+        await reader.until('the question', () => reader.rows.get('mac/t-1').asks === true);
+        assert.deepEqual((await wholeBoard(owner)).rows, [{ ...row, asks: true }]);
+        peer.push(threadUpdated('t-1', { title: 'One', ...active(1) }));
+        await reader.until('the answer', () => !('asks' in reader.rows.get('mac/t-1')));
+        assert.deepEqual(reader.told.slice(before).map(({ data }) => data), [{ ...row, asks: true }, row]);
+        assert.deepEqual((await wholeBoard(owner)).rows, [row]);
+        reader.close();
+    });
+
     test('pages are in order, also around rows that move or go', async (t) => {
         const threads = Array.from({ length: 23 }, (_, i) => threadShell(`t-${i}`, i % 3 === 0 ? {} : active(i % 7)));
         const { peer, owner } = await world(t, threads);

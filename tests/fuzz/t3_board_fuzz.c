@@ -34,6 +34,7 @@ static void check_row(const struct t3_board_row *row)
     check_text(row->last_turn_at, T3_INSTANT_BYTES - 1);
     check_text(row->last_message_snippet, GRAPHEMES * T3_GRAPHEME_BYTES_MAX);
     assert(row->thread_id.len > 0);
+    assert(row->asks == 0 || row->asks == 1);
 }
 
 /* Rows that there must be, from what was told. */

@@ -147,6 +147,22 @@ static void test_unchanged(void **context)
     board_state_destroy(s);
 }
 
+/* That somebody is asked is a change, of a row that stays where it is. */
+static void test_asks(void **context)
+{
+    (void)context;
+    struct board_state *s = make(10);
+    struct t3_board_row row = row_of("a", "1", "x", NULL);
+
+    put(s, "a", "1", "x", NULL);
+    for (row.asks = 1; row.asks >= 0; row.asks--) {
+        assert_int_equal(board_state_put(s, &row), 0);
+        assert_int_equal(board_state_put(s, &row), 0);
+    }
+    assert_int_equal(board_state_number(s), 3);
+    board_state_destroy(s);
+}
+
 /* Who has not seen a tombstone that was dropped cannot be told what changed; the others can. */
 static void test_tombs(void **context)
 {
@@ -521,12 +537,12 @@ static void test_memory(void **context)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),        cmocka_unit_test(test_behind),
-        cmocka_unit_test(test_unchanged),    cmocka_unit_test(test_tombs),
-        cmocka_unit_test(test_listing),      cmocka_unit_test(test_model),
-        cmocka_unit_test(test_once),         cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_memory),       cmocka_unit_test(test_events),
-        cmocka_unit_test(test_made_outside),
+        cmocka_unit_test(test_order),     cmocka_unit_test(test_behind),
+        cmocka_unit_test(test_unchanged), cmocka_unit_test(test_asks),
+        cmocka_unit_test(test_tombs),     cmocka_unit_test(test_listing),
+        cmocka_unit_test(test_model),     cmocka_unit_test(test_once),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_events),    cmocka_unit_test(test_made_outside),
     };
 
     return UNIT_RUN(tests);

@@ -1,5 +1,6 @@
 /* Boards in tests: texts are JSON with ' for ", and @05:30 for a time of half past five minutes;
- * rows are lines of thread, title, state, time and snippet, with ~ for what is not there. */
+ * rows are lines of thread, title, state, time and snippet, with ~ for what is not there, and asks
+ * behind them where somebody is asked. */
 #ifndef ARBE_TESTS_UNIT_T3_BOARD_H
 #define ARBE_TESTS_UNIT_T3_BOARD_H
 
@@ -51,7 +52,7 @@ static inline int show_row(void *context, const struct t3_board_row *row)
         buf_append(out, i == 0 ? SLICE("") : SLICE("|"));
         show_text(out, texts[i]);
     }
-    buf_append_char(out, '\n');
+    buf_append(out, row->asks ? SLICE("|asks\n") : SLICE("\n"));
     return 0;
 }
 

@@ -12,6 +12,7 @@
 #define MODEL_DEEDS   1500
 #define MODEL_ABSENT  (-1) /* of any member below */
 #define MODEL_NULL    (-2)
+#define MODEL_OVER    9 /* a state: that of a run that is over */
 
 enum deed_kind {
     DEED_LISTED,   /* in a snapshot of the shell */
@@ -22,7 +23,8 @@ enum deed_kind {
     DEED_RUN,
     DEED_MESSAGE,
     DEED_TURN,
-    DEED_META, /* metadata, archived, unarchived, created, deleted: by `word` */
+    DEED_REQUEST, /* pending, resolved, expired, not told, null: by `word` */
+    DEED_META,    /* metadata, archived, unarchived, created, deleted: by `word` */
     DEED_KIND_COUNT,
 };
 
@@ -30,7 +32,7 @@ struct deed {
     enum deed_kind kind;
     int host;
     int thread;
-    int word;     /* of DEED_META: 0 to 4, as above */
+    int word;     /* of DEED_META and DEED_REQUEST: 0 to 4, as above */
     int title;    /* a number; ABSENT or NULL */
     int state;    /* likewise */
     int archived; /* 0: not in that place */
@@ -41,6 +43,8 @@ struct deed {
     int created;
     int updated;
     int text;
+    int request; /* that is pending; of DEED_REQUEST any */
+    int plan;    /* 1: one is to be accepted */
 };
 
 /* What a row comes to. 0 stands for what is not known. */
@@ -49,6 +53,7 @@ struct model_row {
     int title, state, text; /* and -1 here: none */
     int run, ordinal, times[4], turn;
     int message, created, updated;
+    int request, plan;
 };
 
 static uint64_t model_random(uint64_t *seed, uint64_t below)
@@ -117,6 +122,9 @@ static void model_take_run(struct model_row *m, const struct deed *d)
     } else if ((d->state == MODEL_NULL && !sparse) || d->kind == DEED_LISTED) {
         m->state = -1;
     }
+    if (d->run > 0 && d->state == MODEL_OVER) {
+        m->request = 0;
+    }
 }
 
 static void model_take_message(struct model_row *m, const struct deed *d)
@@ -170,6 +178,20 @@ static void model_take_turn(struct model_row *m, const struct deed *d)
     m->turn = latest > m->turn ? latest : m->turn;
 }
 
+static void model_take_request(struct model_row *m, const struct deed *d)
+{
+    if (d->kind == DEED_REQUEST && d->word == 0) {
+        m->request = d->request;
+    } else if (d->kind == DEED_REQUEST) {
+        m->request = d->word <= 2 && m->request == d->request ? 0 : m->request;
+    } else if (d->kind == DEED_LISTED || d->kind == DEED_UPDATED) {
+        m->request = d->request > 0 ? d->request : 0;
+        m->plan = d->plan == 1;
+    } else if (d->kind == DEED_PROJECTED && d->request != MODEL_ABSENT) {
+        m->request = d->request > 0 ? d->request : 0;
+    }
+}
+
 static void model_take(struct model_row *m, const struct deed *d)
 {
     static const struct model_row nothing = {.title = -1, .state = -1, .text = -1};
@@ -211,6 +233,7 @@ static void model_take(struct model_row *m, const struct deed *d)
     }
     model_take_run(m, d);
     model_take_message(m, d);
+    model_take_request(m, d);
     if (d->kind == DEED_PROJECTED && d->run == MODEL_NULL) {
         m->state = 0; /* idle */
     }
@@ -251,6 +274,8 @@ static void model_show(const struct deed *deeds, size_t count, int host, int thr
         buf_append(out, SLICE("archived"));
     } else if (m.state == 0) {
         buf_append(out, SLICE("idle"));
+    } else if (m.state == MODEL_OVER) {
+        buf_append(out, SLICE("completed"));
     } else {
         model_show_number(out, "state ", m.state);
     }
@@ -260,7 +285,7 @@ static void model_show(const struct deed *deeds, size_t count, int host, int thr
         buf_append_format(out, "|@%02d:%02d|", latest / 60, latest % 60);
     }
     model_show_number(out, "text ", m.text);
-    buf_append_char(out, '\n');
+    buf_append(out, !m.archived && (m.request > 0 || m.plan == 1) ? SLICE("|asks\n") : SLICE("\n"));
 }
 
 /* ------------------------------------------------------------------ deeds as JSON */
@@ -299,6 +324,16 @@ static void write_time(struct buf *out, const char *name, int time)
     }
 }
 
+static void write_state(struct buf *out, const struct deed *d)
+{
+    if (d->state == MODEL_OVER) {
+        write_name(out, "status");
+        buf_append(out, SLICE("'completed'"));
+    } else {
+        write_text(out, "status", "state ", d->state);
+    }
+}
+
 static void write_message(struct buf *out, const struct deed *d)
 {
     buf_append_char(out, '{');
@@ -317,7 +352,7 @@ static void write_run(struct buf *out, const struct deed *d)
         write_name(out, "ordinal");
         buf_append_format(out, "%d", d->ordinal);
     }
-    write_text(out, "status", "state ", d->state);
+    write_state(out, d);
     write_time(out, "requestedAt", d->times[0]);
     write_time(out, "workStartedAt", d->times[1]);
     write_time(out, "startedAt", d->times[2]);
@@ -330,7 +365,7 @@ static void write_shell(struct buf *out, const struct deed *d)
     buf_append_char(out, '{');
     write_text(out, "id", "t", d->thread);
     write_text(out, "title", "title ", d->title);
-    write_text(out, "status", "state ", d->state);
+    write_state(out, d);
     write_text(out, "latestRunId", "r", d->run);
     write_time(out, "latestRunRequestedAt", d->times[0]);
     write_time(out, "latestRunStartedAt", d->times[2]);
@@ -340,6 +375,16 @@ static void write_shell(struct buf *out, const struct deed *d)
     } else if (d->message != MODEL_ABSENT) {
         write_name(out, "latestVisibleMessage");
         write_message(out, d);
+    }
+    if (d->request > 0) {
+        write_name(out, "pendingRuntimeRequest");
+        buf_append_format(out, "{'id':'q%d'}", d->request);
+    } else {
+        write_text(out, "pendingRuntimeRequest", "", d->request);
+    }
+    if (d->plan != MODEL_ABSENT) {
+        write_name(out, "hasActionableProposedPlan");
+        buf_append(out, d->plan == 1 ? SLICE("true") : SLICE("false"));
     }
     buf_append_char(out, '}');
 }
@@ -360,13 +405,20 @@ static void write_projection(struct buf *out, const struct deed *d)
     if (d->message > 0) {
         write_message(out, d);
     }
-    buf_append(out, SLICE("]}"));
+    buf_append(out, d->request == MODEL_ABSENT ? SLICE("]") : SLICE("],'runtimeRequests':["));
+    if (d->request > 0) {
+        buf_append_format(out, "{'id':'q%d','status':'pending'},{'id':'q9','status':'resolved'}",
+                          d->request);
+    }
+    buf_append(out, d->request == MODEL_ABSENT ? SLICE("}") : SLICE("]}"));
 }
 
 static void write_event(struct buf *out, const struct deed *d)
 {
     static const char *const metas[] = {"metadata-updated", "archived", "unarchived", "created",
                                         "deleted"};
+    static const char *const answers[] = {",'status':'pending'", ",'status':'resolved'",
+                                          ",'status':'expired'", "", ",'status':null"};
 
     buf_append_format(out, "{'kind':'event','event':{'threadId':'t%d','type':", d->thread);
     if (d->kind == DEED_RUN) {
@@ -381,6 +433,9 @@ static void write_event(struct buf *out, const struct deed *d)
         write_time(out, "startedAt", d->times[2]);
         write_time(out, "completedAt", d->times[3]);
         buf_append_char(out, '}');
+    } else if (d->kind == DEED_REQUEST) {
+        buf_append_format(out, "'runtime-request.updated','payload':{'id':'q%d'%s}", d->request,
+                          answers[d->word]);
     } else {
         buf_append_format(out, "'thread.%s','payload':{", metas[d->word]);
         write_text(out, "title", "title ", d->title);
@@ -441,10 +496,14 @@ static void model_fill(struct deed *d, uint64_t *seed)
     d->created = shell || model_random(seed, 4) == 0 ? MODEL_ABSENT : 100 * d->message;
     d->updated = model_number(seed, 3000, false);
     d->text = model_number(seed, 9, true);
-    if (d->kind == DEED_RUN || d->kind == DEED_TURN || d->kind == DEED_META) {
+    d->request = d->kind == DEED_REQUEST              ? 1 + (int)model_random(seed, 2)
+                 : shell || d->kind == DEED_PROJECTED ? model_number(seed, 2, true)
+                                                      : MODEL_ABSENT;
+    d->plan = shell ? (int)model_random(seed, 3) - 1 : MODEL_ABSENT;
+    if (d->kind == DEED_RUN || d->kind == DEED_TURN || d->kind >= DEED_REQUEST) {
         d->message = MODEL_ABSENT;
     }
-    if (d->kind == DEED_MESSAGE || d->kind == DEED_META) {
+    if (d->kind == DEED_MESSAGE || d->kind >= DEED_REQUEST) {
         d->run = d->state = MODEL_ABSENT;
     }
     if (d->kind != DEED_META && d->kind >= DEED_RUN) {
@@ -519,7 +578,7 @@ static void model_write_item(struct model *m, int host)
 
     /* Most of what happens are events. */
     if (d.kind <= DEED_REMOVED && model_random(&m->seed, 4) != 0) {
-        d.kind = DEED_RUN + (enum deed_kind)model_random(&m->seed, 3);
+        d.kind = DEED_RUN + (enum deed_kind)model_random(&m->seed, 4);
     }
     if (d.kind <= DEED_UNLISTED) {
         model_write_snapshot(m, host);

@@ -293,6 +293,135 @@ static void test_shell_message_fallback(void **state)
                  SHELL_MESSAGE("m3", "@05:00", "three"));
 }
 
+#define ASKED    "'pendingRuntimeRequest':{'id':'q','kind':'command','createdAt':@03:00}"
+#define PROPOSED "'hasActionableProposedPlan':true"
+#define REQUEST(id, status) \
+    EVENT("runtime-request.updated", "{'id':'" id "','status':'" status "'}")
+
+/* The shell says who is asked: by a request that is pending, or a plan that is to be accepted. */
+static void test_asks(void **state)
+{
+    (void)state;
+    ASSERT_FOLDS("a|~|running|~|~|asks\nb|~|completed|~|~|asks\nc|~|running|~|~\n",
+                 SHELL("{'id':'a','status':'running'," ASKED ",'hasActionableProposedPlan':false},"
+                       "{'id':'b','status':'completed','pendingRuntimeRequest':null," PROPOSED "},"
+                       "{'id':'c','status':'running','pendingRuntimeRequest':null,"
+                       "'hasActionableProposedPlan':false}"));
+    ASSERT_FOLDS("t|~|running|~|~|asks\n", UPDATED("'status':'running'," ASKED "}"));
+    ASSERT_FOLDS("t|~|~|~|~|asks\n", UPDATED("'pendingRuntimeRequest':{}}"));
+    ASSERT_FOLDS("t|~|~|~|~\n", UPDATED("'pendingRuntimeRequest':'q'," /* of a wrong kind */
+                                        "'hasActionableProposedPlan':'true'}"));
+}
+
+/* A whole record of the shell without the two members says that nobody is. */
+static void test_asks_no_more(void **state)
+{
+    (void)state;
+    ASSERT_FOLDS("t|~|running|~|~\n", UPDATED(ASKED "}"), UPDATED("'status':'running'}"));
+    ASSERT_FOLDS("t|~|running|~|~\n", UPDATED(PROPOSED "}"), UPDATED("'status':'running'}"));
+    ASSERT_FOLDS("t|~|~|~|~\n", UPDATED(ASKED "," PROPOSED "}"), SHELL("{'id':'t'}"));
+    ASSERT_FOLDS("", UPDATED(ASKED "}"), REMOVED("t"));
+    ASSERT_FOLDS("t|~|~|~|~\n", UPDATED(ASKED "," PROPOSED "}"), REMOVED("t"),
+                 EVENT("thread.created", "{'id':'t'}"));
+}
+
+/* One that is archived asks nobody, until it is back. */
+static void test_asks_archived(void **state)
+{
+    (void)state;
+    ASSERT_FOLDS("t|~|archived|~|~\n",
+                 SHELL_BOTH("", "{'id':'t','status':'running'," ASKED "," PROPOSED "}"));
+    ASSERT_FOLDS("t|~|archived|~|~\n", UPDATED("'status':'running'," ASKED "}"),
+                 EVENT("thread.archived", "{'id':'t'}"));
+    ASSERT_FOLDS("t|~|running|~|~|asks\n", UPDATED("'status':'running'," ASKED "}"),
+                 EVENT("thread.archived", "{'id':'t'}"), EVENT("thread.unarchived", "{'id':'t'}"));
+}
+
+/* A projection says which requests are pending, and nothing of plans; without a list nothing. */
+static void test_asks_projected(void **state)
+{
+#define REQUESTS(list) PROJECTION("'runs':[],'runtimeRequests':[" list "]")
+    (void)state;
+    ASSERT_FOLDS("t|P|idle|~|~|asks\n",
+                 REQUESTS("{'id':'p','status':'resolved'},{'id':'q','status':'pending'},"
+                          "{'id':'r','status':'expired'},{'id':'s','status':'cancelled'}"));
+    ASSERT_FOLDS("t|P|idle|~|~\n", UPDATED(ASKED "}"), REQUESTS("{'id':'q','status':'resolved'}"));
+    ASSERT_FOLDS("t|P|idle|~|~\n", UPDATED(ASKED "}"), REQUESTS(""));
+    ASSERT_FOLDS("t|P|idle|~|~|asks\n", UPDATED(PROPOSED "}"), REQUESTS(""));
+    ASSERT_FOLDS("t|P|idle|~|~|asks\n", UPDATED(ASKED "}"), PROJECTION("'runs':[]"));
+    /* the newest of several counts, whatever their order */
+    ASSERT_FOLDS("t|P|idle|~|~|asks\n",
+                 REQUESTS("{'id':'q','status':'pending','createdAt':@02:00},"
+                          "{'id':'p','status':'pending','createdAt':@01:00}"),
+                 REQUEST("p", "resolved"));
+    ASSERT_FOLDS("t|P|idle|~|~\n",
+                 REQUESTS("{'id':'q','status':'pending','createdAt':@02:00},"
+                          "{'id':'p','status':'pending','createdAt':@01:00}"),
+                 REQUEST("q", "resolved"));
+}
+
+/* Events of requests tell who is asked, by their ids; other events do not. */
+static void test_asks_events(void **state)
+{
+    (void)state;
+    ASSERT_FOLDS("t|~|~|~|~|asks\n", REQUEST("q", "pending"));
+    ASSERT_FOLDS("t|~|~|~|~\n", REQUEST("q", "pending"), REQUEST("q", "resolved"));
+    ASSERT_FOLDS("t|~|~|~|~\n", UPDATED(ASKED "}"), REQUEST("q", "expired"));
+    ASSERT_FOLDS("t|~|~|~|~\n", UPDATED(ASKED "}"), REQUEST("q", "cancelled"));
+    ASSERT_FOLDS("t|~|~|~|~|asks\n", UPDATED(ASKED "}"), REQUEST("p", "resolved"),
+                 EVENT("runtime-request.updated", "{'id':'q','status':null}"));
+    ASSERT_FOLDS("t|~|~|~|~|asks\n", UPDATED(PROPOSED "}"), REQUEST("q", "pending"),
+                 REQUEST("q", "resolved"));
+    ASSERT_FOLDS("t|T|running|~|x|asks\n", UPDATED(ASKED "}"),
+                 EVENT("thread.metadata-updated", "{'id':'t','title':'T'}"),
+                 EVENT("run.updated", RUN("r", "1", "'status':'running'")),
+                 EVENT("message.updated", "{'id':'m','text':'x'}"),
+                 EVENT("plan.updated", "{'id':'p','status':'superseded'}"));
+}
+
+/* A run that ends asks nothing any more; an older one's end, and one that goes on, say nothing. */
+static void test_asks_until_over(void **state)
+{
+    static const char *const ends[] = {"completed", "interrupted", "failed", "cancelled",
+                                       "rolled_back"};
+    char text[300];
+    char want[100];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(ends); i++) {
+        (void)snprintf(text, sizeof(text), EVENT("run.updated", "{'id':'r','status':'%s'}"),
+                       ends[i]);
+        (void)snprintf(want, sizeof(want), "t|~|%s|~|~\n", ends[i]);
+        ASSERT_FOLDS(want, UPDATED(ASKED ",'latestRunId':'r'}"), text);
+    }
+    ASSERT_FOLDS("t|P|failed|~|~\n", UPDATED(ASKED "}"),
+                 PROJECTION("'runs':[{'id':'r','ordinal':1,'status':'failed'}]"));
+    ASSERT_FOLDS("t|~|waiting|~|~|asks\n", UPDATED(ASKED ",'latestRunId':'r'}"),
+                 EVENT("run.updated", "{'id':'r','status':'waiting'}"));
+    ASSERT_FOLDS("t|~|running|@05:00|~|asks\n",
+                 UPDATED(ASKED ",'status':'running','latestRunId':'r2','latestRunRequestedAt':"
+                               "@05:00}"),
+                 EVENT("run.updated", RUN("r1", "1", "'status':'failed','requestedAt':@01:00")));
+    /* a plan is what many a run ends with */
+    ASSERT_FOLDS("t|~|completed|~|~|asks\n", UPDATED(PROPOSED ",'latestRunId':'r'}"),
+                 EVENT("run.updated", "{'id':'r','status':'completed'}"));
+}
+
+/* That somebody is asked is a change of the row, told once. */
+static void test_asks_told_once(void **state)
+{
+    struct t3_board *b = new_board();
+
+    (void)state;
+    assert_changes(b, UPDATED("'status':'running'}"), "+t|~|running|~|~\n");
+    assert_changes(b, UPDATED("'status':'running'," ASKED "}"), "+t|~|running|~|~|asks\n");
+    assert_changes(b, UPDATED("'status':'running'," ASKED "}"), "");
+    assert_changes(b, UPDATED("'status':'running'," PROPOSED "}"), "");
+    assert_changes(b, UPDATED("'status':'running'}"), "+t|~|running|~|~\n");
+    assert_changes(b, UPDATED("'status':'running'}"), "");
+    t3_board_free(b);
+}
+
 /* A marked snapshot is ignored whole, and so is what nobody knows. */
 static void test_ignored(void **state)
 {
@@ -381,6 +510,9 @@ static void test_hostile(void **state)
         {"[{'kind':'event','event':{'type':'run.updated','threadId':'t','payload':{}}}]", 1},
         {"[{'kind':'event','event':{'type':'run.updated','payload':{'id':'r'}}}]", 1},
         {"[{'kind':'event','event':{'type':'thread.visited','threadId':'t'}}]", 1},
+        {"[{'kind':'event','event':{'type':'runtime-request.updated','threadId':'t','payload':"
+         "{'status':'pending'}}}]",
+         1},
         {"{}", 1},
     };
     struct t3_board *b = new_board();
@@ -397,9 +529,10 @@ static void test_hostile(void **state)
     assert_rows(b, "t|T|~|~|~\n");
     assert_int_equal(fold_host(b, HOST,
                                PROJECTION("'runs':[3,{'id':'r','ordinal':'x','status':'s'}],"
-                                          "'messages':[{}],'providerTurns':[[]]"),
+                                          "'messages':[{}],'providerTurns':[[]],"
+                                          "'runtimeRequests':[{'status':'pending'}]"),
                                NULL),
-                     3);
+                     4);
     assert_rows(b, "t|P|s|~|~\n");
     t3_board_free(b);
 }
@@ -570,7 +703,8 @@ static void test_normalize(void **state)
         "'threads':[{'id':'a','status':'idle'}],'archivedThreads':[{'id':'b'}]}},"
         "{'kind':'event','event':{'type':'message.updated','threadId':'t','payload':{'id':'m',"
         "'text':' a  b '}}},{'kind':'event','event':{'type':'provider-turn.updated','threadId':'t',"
-        "'payload':{'completedAt':@02:00}}},3]";
+        "'payload':{'completedAt':@02:00}}},{'kind':'event','event':{'type':"
+        "'runtime-request.updated','threadId':'t','payload':{'id':'q','status':'pending'}}},3]";
     struct buf json;
     struct buf shown;
     struct t3_board_counts counts;
@@ -583,8 +717,8 @@ static void test_normalize(void **state)
         t3_board_normalize(NULL, json.ptr, json.len, show_change, &shown, &counts, NULL),
         T3_BOARD_OK);
     assert_shown(&shown, "+t|~|running|@01:00|~\n+t|T|~|~|~\n-u|~|~|~|~\n+a|~|idle|~|~\n"
-                         "+b|~|archived|~|~\n+t|~|~|~|a b\n+t|~|~|@02:00|~\n");
-    assert_int_equal(counts.applied, 6);
+                         "+b|~|archived|~|~\n+t|~|~|~|a b\n+t|~|~|@02:00|~\n+t|~|~|~|~|asks\n");
+    assert_int_equal(counts.applied, 7);
     assert_int_equal(counts.skipped, 1);
     buf_finish(&json);
 }
@@ -599,7 +733,8 @@ static void test_out_of_memory(void **state)
     buf_init(&json, 1u << 20);
     spell(
         "[{'kind':'thread.updated','thread':{'id':'t','title':'T','status':'running','latestRunId':"
-        "'r','latestVisibleMessage':{'id':'m','text':'m'}}},{'kind':'thread.removed','threadId':'u'"
+        "'r','latestVisibleMessage':{'id':'m','text':'m'}," ASKED
+        "}},{'kind':'thread.removed','threadId':'u'"
         "},{'kind':'snapshot','projection':{'thread':{'id':'t','title':'T'},'runs':[{'id':'s',"
         "'ordinal':2,'status':'running'}],'attempts':[{'id':'a','runId':'s'}],'providerTurns':"
         "[{'runAttemptId':'a','completedAt':@01:00}]}}]",
@@ -614,10 +749,11 @@ static void test_out_of_memory(void **state)
         if (code == T3_BOARD_ERROR_MEMORY && t3_board_count(b) == 0) {
             assert_rows(b, "");
         } else {
-            assert_rows(b, code == T3_BOARD_OK ? "t|T|running|@01:00|m\n" : "t|T|running|~|m\n");
+            assert_rows(b, code == T3_BOARD_OK ? "t|T|running|@01:00|m|asks\n"
+                                               : "t|T|running|~|m|asks\n");
         }
         assert_int_equal(t3_board_apply(b, HOST, json.ptr, json.len, NULL, NULL, NULL, NULL), 0);
-        assert_rows(b, "t|T|running|@01:00|m\n");
+        assert_rows(b, "t|T|running|@01:00|m|asks\n");
         t3_board_free(b);
     }
     buf_finish(&json);
@@ -702,6 +838,13 @@ int main(void)
         cmocka_unit_test(test_historical_message),
         cmocka_unit_test(test_shell_fallback),
         cmocka_unit_test(test_shell_message_fallback),
+        cmocka_unit_test(test_asks),
+        cmocka_unit_test(test_asks_no_more),
+        cmocka_unit_test(test_asks_archived),
+        cmocka_unit_test(test_asks_projected),
+        cmocka_unit_test(test_asks_events),
+        cmocka_unit_test(test_asks_until_over),
+        cmocka_unit_test(test_asks_told_once),
         cmocka_unit_test(test_ignored),
         cmocka_unit_test(test_examples),
         cmocka_unit_test(test_changes),
