@@ -72,6 +72,9 @@ void board_view_age(char out[static BOARD_AGE_BYTES], int64_t at_ms, int64_t now
 
 static unsigned state_style(const struct board_entry *entry)
 {
+    if (board_entry_is_asking(entry)) {
+        return CELL_YELLOW;
+    }
     if (board_entry_is_running(entry)) {
         return CELL_GREEN;
     }
@@ -94,6 +97,9 @@ static void draw_heading(const struct board_view *view, struct cells *cells)
         buf_append_format(&text, "%zu of ", rows->shown_count);
     }
     buf_append_format(&text, "%zu thread%s", rows->count, rows->count == 1 ? "" : "s");
+    if (rows->asking > 0) {
+        buf_append_format(&text, ", %zu ask%s you", rows->asking, rows->asking == 1 ? "s" : "");
+    }
     if (rows->running > 0) {
         buf_append_format(&text, ", %zu running", rows->running);
     }
@@ -381,11 +387,28 @@ static struct slice say_active(char out[static TIME_BYTES], const struct board_e
     return buf_slice(&text);
 }
 
+/* Of one that asks its state as well, in brackets. */
+static struct slice say_state(char out[static TIME_BYTES], const struct board_entry *entry)
+{
+    struct slice state = board_entry_state(entry);
+    struct buf text;
+
+    if (!board_entry_is_asking(entry)) {
+        return state;
+    }
+    buf_init_fixed(&text, out, TIME_BYTES);
+    buf_append(&text, SLICE(BOARD_ASKING " ("));
+    buf_append(&text, state);
+    buf_append_char(&text, ')');
+    return buf_slice(&text);
+}
+
 static void draw_detail(const struct board_view *view, struct cells *cells, int row, int end,
                         int64_t now_ms)
 {
     const struct board_entry *entry = view->rows.selected;
     char active[TIME_BYTES];
+    char state[TIME_BYTES];
 
     if (entry == NULL) {
         (void)cells_put(cells, row, 0, cells->columns, CELL_PLAIN, SLICE("That row is gone."));
@@ -397,7 +420,7 @@ static void draw_detail(const struct board_view *view, struct cells *cells, int 
     } lines[] = {
         {SLICE("title"), entry->title},
         {SLICE("host"), board_rows_host(&view->rows, entry->host)},
-        {SLICE("state"), board_entry_label(entry)},
+        {SLICE("state"), say_state(state, entry)},
         {SLICE("active"), say_active(active, entry, now_ms)},
         {SLICE("thread"), entry->id},
         {SLICE("message"), entry->snippet},

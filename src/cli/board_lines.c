@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "cli/board_rows.h"
 #include "cli/cells.h"
 #include "t3/row_json.h"
 
@@ -100,6 +101,7 @@ static void format_plain(struct buf *out, const struct t3_board_row *row, bool g
     cells_clean(out, slice_from(row->host));
     buf_append(out, SLICE("  "));
     cells_clean(out, gone                  ? SLICE("gone")
+                     : row->asks           ? SLICE(BOARD_ASKING)
                      : row->state.len == 0 ? SLICE("unknown")
                                            : slice_from(row->state));
     buf_append(out, SLICE("  "));

@@ -12,10 +12,11 @@
 #define ROOM_MIN      64u
 #define HOST_ROOM_MIN 8u
 
-/* What is under way first, then what went wrong, what ended; what nobody here has heard of, in a
- * group for each; what is put away last. T3 calls a run "waiting" whose agent is done until the
- * checkpoint behind it is made. It waits for nobody: one that asks people something is running. */
+/* Who waits for people first, whatever its state; what is under way, then what went wrong, what
+ * ended; what nobody here has heard of, in a group for each; what is put away last. T3 calls a run
+ * "waiting" whose agent is done until the checkpoint behind it is made. It waits for nobody. */
 enum rank {
+    RANK_ASKING,
     RANK_RUNNING,
     RANK_FINISHING,
     RANK_STARTING,
@@ -36,6 +37,7 @@ static const struct state {
     struct slice label;
     struct slice brief; /* where there is no room for that: at most 6 columns */
 } states[] = {
+    [RANK_ASKING] = {{NULL, 0}, SLICE(BOARD_ASKING), SLICE("asks")},
     [RANK_RUNNING] = {SLICE("running"), SLICE("running"), SLICE("run")},
     [RANK_FINISHING] = {SLICE("waiting"), SLICE("finishing"), SLICE("finish")},
     [RANK_STARTING] = {SLICE("starting"), SLICE("starting"), SLICE("start")},
@@ -54,23 +56,37 @@ static const struct state {
 static enum rank rank_of(struct slice state)
 {
     for (size_t i = 0; i < ARRAY_COUNT(states); i++) {
-        if (i != RANK_OTHER && slice_equal(state, states[i].name)) {
+        if (states[i].name.len > 0 && slice_equal(state, states[i].name)) {
             return (enum rank)i;
         }
     }
     return RANK_OTHER;
 }
 
+static struct slice label_of(enum rank rank, struct slice state)
+{
+    return rank == RANK_OTHER && state.len > 0 ? state : states[rank].label;
+}
+
 struct slice board_entry_label(const struct board_entry *entry)
 {
-    return entry->rank == RANK_OTHER && entry->state.len > 0 ? entry->state
-                                                             : states[entry->rank].label;
+    return label_of((enum rank)entry->rank, entry->state);
+}
+
+struct slice board_entry_state(const struct board_entry *entry)
+{
+    return label_of(rank_of(entry->state), entry->state);
 }
 
 struct slice board_entry_brief(const struct board_entry *entry)
 {
     return entry->rank == RANK_OTHER && entry->state.len > 0 ? entry->state
                                                              : states[entry->rank].brief;
+}
+
+bool board_entry_is_asking(const struct board_entry *entry)
+{
+    return entry->rank == RANK_ASKING;
 }
 
 bool board_entry_is_running(const struct board_entry *entry)
@@ -215,7 +231,8 @@ static bool matches(const struct board_rows *rows, const struct board_entry *ent
 
     while (word < end) {
         if (!contains(entry->title, word) && !contains(board_rows_host(rows, entry->host), word) &&
-            !contains(board_entry_label(entry), word) && !contains(entry->snippet, word)) {
+            !contains(board_entry_label(entry), word) &&
+            !contains(board_entry_state(entry), word) && !contains(entry->snippet, word)) {
             return false;
         }
         while (*word++ != 0) {
@@ -349,7 +366,7 @@ static struct board_entry *make_entry(const struct t3_board_row *row, size_t hos
     entry->state = copy_text(entry, &at, row->state);
     entry->time = copy_text(entry, &at, row->last_turn_at);
     entry->snippet = copy_text(entry, &at, row->last_message_snippet);
-    entry->rank = rank_of(entry->state);
+    entry->rank = row->asks ? RANK_ASKING : rank_of(entry->state);
     if (!date_parse_rfc3339(entry->time, &entry->at_ms)) {
         entry->at_ms = -1;
     }
@@ -454,6 +471,7 @@ static void add_shown(struct board_rows *rows, struct board_entry *entry)
 
     rows->shown[at] = entry;
     entry->shown_at = at;
+    rows->asking += board_entry_is_asking(entry) ? 1 : 0;
     rows->running += board_entry_is_running(entry) ? 1 : 0;
     rows->failed += board_entry_is_failed(entry) ? 1 : 0;
     if (at == 0 || compare_groups(rows, rows->shown[at - 1], entry) != 0) {
@@ -488,6 +506,7 @@ void board_rows_sort(struct board_rows *rows)
     }
     rows->shown_count = 0;
     rows->group_count = 0;
+    rows->asking = 0;
     rows->running = 0;
     rows->failed = 0;
     for (size_t i = 0; i < rows->count; i++) {

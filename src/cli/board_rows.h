@@ -13,10 +13,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BOARD_FILTER_BYTES_MAX 256u /* of what is typed */
+#define BOARD_FILTER_BYTES_MAX 256u       /* of what is typed */
+#define BOARD_ASKING           "asks you" /* in the place of the state */
 
 enum board_grouping {
-    BOARD_BY_STATE, /* what runs first, then what failed; what is archived last */
+    BOARD_BY_STATE, /* who asks people first, then what runs; what is archived last */
     BOARD_BY_HOST,  /* in the order in which the hosts were named */
 };
 
@@ -29,7 +30,7 @@ struct board_entry {
     struct slice time; /* of its last activity, as it came */
     struct slice snippet;
     size_t host;     /* index of its host */
-    size_t rank;     /* of its state; board_entry_label */
+    size_t rank;     /* of its state, or of asking; board_entry_label */
     int64_t at_ms;   /* of `time`, since 1970; -1: none */
     size_t at;       /* private: in `all` */
     size_t shown_at; /* in `shown`, if it matches */
@@ -53,7 +54,8 @@ struct board_rows {
     size_t group_count;
     struct board_entry *selected; /* one that is shown, or NULL */
     size_t count;                 /* of all rows */
-    size_t running;               /* of those that are shown, as the next */
+    size_t asking;                /* of those that are shown, as the next */
+    size_t running;
     size_t failed;
 
     /* private */
@@ -103,15 +105,20 @@ void board_rows_select(struct board_rows *rows, size_t shown_at);
  * row that took its place is. */
 void board_rows_sort(struct board_rows *rows);
 
-/* What a state is called for people; borrowed from the entry, or static. */
+/* What an entry is called for people: its state, unless it asks them something; borrowed from the
+ * entry, or static. */
 struct slice board_entry_label(const struct board_entry *entry);
+/* Likewise its state, whether or not it asks. */
+struct slice board_entry_state(const struct board_entry *entry);
 
 #define BOARD_BRIEF_COLUMNS 6
 
-/* Likewise in at most so many columns; a state that nobody here knows, in as many as it needs. */
+/* The label in at most so many columns; a state that nobody here knows, in as many as it needs. */
 struct slice board_entry_brief(const struct board_entry *entry);
 
-/* Whether its state says that something is under way. */
+/* Whether it asks people something: what its state is counts for less. */
+bool board_entry_is_asking(const struct board_entry *entry);
+/* Whether its state says that something is under way, and it asks nothing. */
 bool board_entry_is_running(const struct board_entry *entry);
 /* Likewise: it ended badly. */
 bool board_entry_is_failed(const struct board_entry *entry);

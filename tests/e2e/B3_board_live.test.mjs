@@ -22,6 +22,7 @@ after(() => rmSync(dir, { recursive: true, force: true }));
 // Half an hour more, so that hours stay what they are while a test runs.
 const ago = (hours) => new Date(Date.now() - (hours + 0.5) * HOUR_MS).toISOString();
 const said = (text) => ({ id: `m-${text}`, role: 'assistant', text, updatedAt: ago(1) });
+const ASKED = { id: 'q-1', kind: 'command', createdAt: ago(1) };
 const thread = (title, status, hours, text) => ({
     title, status, latestVisibleMessage: text === undefined ? null : said(text),
     ...(hours === undefined ? {} : { latestRunId: 'r-1', latestRunRequestedAt: ago(hours) }),
@@ -124,6 +125,33 @@ describe('arbe board: screens', { timeout: 240_000 }, () => {
             '', '', SHORT_FOOT.replace('by host', 'by state')].join('\n'));
         terminal.type('g');
         await terminal.until('Threads by state');
+    });
+
+    test('who asks somebody something comes first, whatever its state', async (t) => {
+        const peer = await workshop(t);
+        const terminal = await boardOf(t, peer);
+        peer.push(threadUpdated('t-2', { ...thread('Refactor the store', 'running', 2, 'May I?'), pendingRuntimeRequest: ASKED }));
+        await terminal.shows([
+            'Threads by state                             2 threads, 1 asks you, 1 failed',
+            'mac live',
+            'asks you 1',
+            '  Refactor the store        mac     2h  May I?',
+            'failed 1',
+            '  Fix the login             mac     3h  Which of the two?',
+            '', '', FOOT].join('\n'));
+        assert.equal(terminal.cellOf('asks you 1').getFgColor(), 3);
+        terminal.type('/asks');
+        await terminal.until('1 of 2 threads');
+        assert.match(terminal.screen, /\nasks you 1\n {2}Refactor the store /);
+        terminal.type('\x1b');
+        await terminal.until('failed 1');
+        terminal.type('g');
+        await terminal.until(/\n {2}Refactor the store +asks you +2h/);
+        terminal.type('gj\r');
+        await terminal.until('\nstate    asks you (running)\n');
+        terminal.type('x');
+        peer.push(threadUpdated('t-2', thread('Refactor the store', 'running', 2, 'I am looking at it')));
+        await terminal.until(/1 running, 1 failed\n.*\nrunning 1\n> Refactor the store/s);
     });
 
     test('the filter works while it is typed', async (t) => {
@@ -447,6 +475,34 @@ describe('arbe board: lines', { timeout: 240_000 }, () => {
         running.kill('SIGINT');
         const { code, stderr } = await running.end();
         assert.deepEqual({ code, stderr }, { code: 130, stderr: '' });
+    });
+
+    test('who asks somebody something says so, in each form, and once', async (t) => {
+        const peer = await workshop(t);
+        const [plain, json] = [[], ['--json']].map((form) => shell.start('--t3', `mac=${peer.base}`, ...form));
+        await plain.until(/Refactor/);
+        await json.until(/"live"/);
+        const push = (pendingRuntimeRequest) => peer.push(threadUpdated('t-2', {
+            ...peer.threads.get('t-2').thread, title: 'Refactor', latestVisibleMessage: null, pendingRuntimeRequest,
+        }));
+        push(ASKED);
+        await plain.until(/asks you/);
+        await json.until(/"asks":true/);
+        push(ASKED);
+        push(null);
+        await plain.until(/asks you.*running {2}Refactor\n/s);
+        await json.until(/"asks":true.*"title":"Refactor"/s);
+        for (const running of [plain, json]) {
+            running.kill('SIGINT');
+            assert.equal((await running.end()).code, 130);
+        }
+        assert.deepEqual(lines(plain.stdout).filter((line) => line.endsWith('  Refactor')), ['mac  asks you  Refactor', 'mac  running  Refactor']);
+        assert.deepEqual(rowOf(json.stdout).filter(({ row }) => row?.title === 'Refactor').map(({ row }) => row.asks), [true, undefined]);
+        peer.list(threadShell('t-3', { ...thread('Docs', 'completed'), hasActionableProposedPlan: true }));
+        const asked = await shell.run(['--t3', `mac=${peer.base}`, '--once']);
+        assert.match(asked.stdout, /^mac {2}asks you {2}- {2}Docs$/m);
+        const { row } = rowOf((await shell.run(['--t3', `mac=${peer.base}`, '--once', '--json'])).stdout).find((line) => line.row?.title === 'Docs');
+        assert.deepEqual([row.state, row.asks, Object.keys(row).at(-1)], ['completed', true, 'asks']);
     });
 
     test('all hosts refused: exit 1, with the sentence', async (t) => {

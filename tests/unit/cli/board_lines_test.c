@@ -53,6 +53,30 @@ static void plain(void **state)
     board_lines_finish(&lines);
 }
 
+/* Who asks somebody something says so in the place of its state; in JSON beside it. What is gone
+ * asks nothing. */
+static void asks(void **state)
+{
+    struct t3_board_row row = asking(row_of("mac", "1", "One", "running", NULL, NULL));
+    char memory[1024];
+    struct buf out;
+
+    (void)state;
+    buf_init_fixed(&out, memory, sizeof(memory));
+    board_lines_format_row(&out, BOARD_PLAIN, &row, false);
+    board_lines_format_dated(&out, BOARD_PLAIN, &row);
+    board_lines_format_row(&out, BOARD_PLAIN, &row, true);
+    board_lines_format_row(&out, BOARD_JSON, &row, false);
+    board_lines_format_row(&out, BOARD_JSON, &row, true);
+    memory[out.len] = '\0';
+    assert_string_equal(
+        memory, "mac  asks you  One\nmac  asks you  -  One\nmac  gone  One\n"
+                "{\"type\":\"row\",\"row\":{\"thread_id\":\"1\",\"title\":\"One\",\"state\":"
+                "\"running\",\"last_turn_at\":null,\"last_message_snippet\":null,"
+                "\"host\":\"mac\",\"asks\":true}}\n"
+                "{\"type\":\"gone\",\"thread_id\":\"1\",\"host\":\"mac\"}\n");
+}
+
 /* Rows that are listed have their time; JSON has it anyway. */
 static void dated(void **state)
 {
@@ -218,7 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain),           cmocka_unit_test(dated),     cmocka_unit_test(json),
         cmocka_unit_test(newest),          cmocka_unit_test(gone),      cmocka_unit_test(bounded),
-        cmocka_unit_test(hosts_come_last), cmocka_unit_test(no_memory),
+        cmocka_unit_test(hosts_come_last), cmocka_unit_test(no_memory), cmocka_unit_test(asks),
     };
 
     return UNIT_RUN(tests);

@@ -91,6 +91,42 @@ static void by_state(void **state)
     board_rows_finish(&rows);
 }
 
+/* Who asks somebody something comes before all else, whatever its state, which still finds it; and
+ * no more so once it asks no more. Where rows are grouped by host it stays in its place. */
+static void asking_first(void **state)
+{
+    struct t3_board_row a = row_of("g", "a", "a", "completed", AT("01"), NULL);
+    struct t3_board_row b = row_of("h", "b", "b", NULL, AT("02"), NULL);
+    struct board_rows rows;
+
+    (void)state;
+    board_rows_init(&rows, 1);
+    put(&rows, "g", "c", "running", AT("09"));
+    a = asking(a);
+    b = asking(b);
+    assert_int_equal(board_rows_change(&rows, &a, false), 0);
+    assert_int_equal(board_rows_change(&rows, &b, false), 0);
+    assert_string_equal(shown(&rows), "asks you: b a; running: c");
+    assert_int_equal(rows.asking, 2);
+    assert_int_equal(rows.running, 1);
+    assert_true(slice_equal(board_entry_brief(rows.shown[0]), SLICE("asks")));
+    assert_true(slice_equal(board_entry_state(rows.shown[0]), SLICE("unknown")));
+    assert_true(slice_equal(board_entry_state(rows.shown[1]), SLICE("completed")));
+    board_rows_set_filter(&rows, SLICE("ASKS"));
+    assert_string_equal(shown(&rows), "asks you: b a");
+    board_rows_set_filter(&rows, SLICE("compl"));
+    assert_string_equal(shown(&rows), "asks you: a");
+    assert_int_equal(rows.asking, 1);
+    board_rows_set_filter(&rows, SLICE(""));
+    board_rows_set_grouping(&rows, BOARD_BY_HOST);
+    assert_string_equal(shown(&rows), "g: c a; h: b");
+    board_rows_set_grouping(&rows, BOARD_BY_STATE);
+    a.asks = 0;
+    assert_int_equal(board_rows_change(&rows, &a, false), 0);
+    assert_string_equal(shown(&rows), "asks you: b; running: c; completed: a");
+    board_rows_finish(&rows);
+}
+
 /* The newest activity first, as instants; what has none last. Rows move when it changes. */
 static void newest_first(void **state)
 {
@@ -301,9 +337,11 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_state),   cmocka_unit_test(newest_first), cmocka_unit_test(by_host),
-        cmocka_unit_test(filters),    cmocka_unit_test(selection),    cmocka_unit_test(any_changes),
-        cmocka_unit_test(many_hosts), cmocka_unit_test(no_memory),
+        cmocka_unit_test(by_state),     cmocka_unit_test(newest_first),
+        cmocka_unit_test(by_host),      cmocka_unit_test(filters),
+        cmocka_unit_test(selection),    cmocka_unit_test(any_changes),
+        cmocka_unit_test(many_hosts),   cmocka_unit_test(no_memory),
+        cmocka_unit_test(asking_first),
     };
 
     return UNIT_RUN(tests);

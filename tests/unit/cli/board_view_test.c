@@ -117,6 +117,41 @@ static void by_state(void **state)
     board_view_finish(&view);
 }
 
+/* Who asks somebody something stands first, in a colour of its own, and is counted; by host it says
+ * so in the place of its state; shown whole, its state as well. */
+static void asks(void **state)
+{
+    struct cells cells = {.list = NULL};
+    struct board_view view;
+
+    (void)state;
+    make_with_rows(&view);
+    put(&view, asking(row_of("mac", "3", "Docs", "running", AT("10:00"), NULL)));
+    assert_string_equal(
+        screen(&view, 60, 9),
+        "Threads by state  4 threads, 1 asks you, 1 running, 1 failed\n"
+        "mac live  box live\n"
+        "asks you 1\n"
+        "  Docs                                            mac     2h\n"
+        "running 1\n"
+        "  Refactor the store of records by next week      box     1m\n"
+        "failed 1\n"
+        "  Fix the login                                   mac     3m\n" FOOT_STATE);
+    assert_int_equal(cells_make(&cells, 60, 9), 0);
+    board_view_draw(&view, &cells, now_ms());
+    assert_int_equal(cells_at(&cells, 2, 0)->style, CELL_BOLD | CELL_YELLOW);
+    cells_finish(&cells);
+    put(&view, asking(row_of("box", "4", NULL, "idle", NULL, NULL)));
+    assert_non_null(strstr(screen(&view, 80, 9), " 4 threads, 2 ask you, 1 running, 1 failed\n"));
+    type(&view, "g");
+    assert_non_null(strstr(screen(&view, 60, 9),
+                           "\n  Docs                                     asks you       2h\n"));
+    assert_non_null(strstr(screen(&view, 30, 6), "\n  Docs                  asks\n"));
+    type(&view, "gj\r");
+    assert_non_null(strstr(screen(&view, 60, 12), "\nstate    asks you (running)\n"));
+    board_view_finish(&view);
+}
+
 /* By host, with the state in the place of the host. */
 static void by_host(void **state)
 {
@@ -464,9 +499,11 @@ static void any_board(void **state)
         (void)snprintf(box.error.message, sizeof(box.error.message), "%s", odd_text(title, &seed));
         for (uint32_t i = below(&seed, 60); i > 0; i--) {
             (void)snprintf(id, sizeof(id), "t%u", i);
-            put(&view, row_of(i % 2 == 0 ? "mac" : "box", id, odd_text(title, &seed),
-                              names[below(&seed, ARRAY_COUNT(names))], AT("11:00"),
-                              odd_text(snippet, &seed)));
+            struct t3_board_row row = row_of(i % 2 == 0 ? "mac" : "box", id, odd_text(title, &seed),
+                                             names[below(&seed, ARRAY_COUNT(names))], AT("11:00"),
+                                             odd_text(snippet, &seed));
+
+            put(&view, i % 5 == 0 ? asking(row) : row);
         }
         for (int columns = 1; columns <= 100; columns += columns < 34 ? 1 : 7) {
             for (int rows = 1; rows <= 12; rows++) {
@@ -516,6 +553,7 @@ int main(void)
         cmocka_unit_test(overlays),      cmocka_unit_test(ages),
         cmocka_unit_test(any_board),     cmocka_unit_test(selected_is_seen),
         cmocka_unit_test(many_hosts),    cmocka_unit_test(one_host),
+        cmocka_unit_test(asks),
     };
 
     return UNIT_RUN(tests);
