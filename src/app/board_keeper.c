@@ -271,7 +271,10 @@ static void on_host(void *context, const struct t3_watch_host *host)
 
 static void tell_state(const struct logger *logger, const struct t3_watch_host *host)
 {
-    if (host->state == T3_READER_LIVE) {
+    if (host->state == T3_READER_LIVE && host->skipped > 0) {
+        logger_line(logger, LOGGER_WARN, "T3 host \"%s\" is live; %zu broken item%s left out",
+                    host->label, host->skipped, host->skipped == 1 ? "" : "s");
+    } else if (host->state == T3_READER_LIVE) {
         logger_line(logger, LOGGER_INFO, "T3 host \"%s\" is live", host->label);
     } else {
         logger_line(logger, LOGGER_WARN, "T3 host \"%s\" %s: %s", host->label,

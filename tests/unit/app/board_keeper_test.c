@@ -376,7 +376,18 @@ static void test_log(void **state)
     assert_string_equal(logged(rig), "");
     now_ms += TOLD_MS;
     assert_int_equal(tell_all(rig->keeper), -1);
-    assert_non_null(strstr(logged(rig), "is live"));
+    assert_non_null(strstr(logged(rig), "is live\n"));
+    for (size_t i = 1; i <= 2; i++) {
+        become(rig, 0, T3_READER_LOST, false);
+        now_ms += TOLD_MS;
+        (void)tell_all(rig->keeper);
+        played.hosts[0].skipped = i;
+        become(rig, 0, T3_READER_LIVE, false);
+        now_ms += TOLD_MS;
+        (void)tell_all(rig->keeper);
+        assert_non_null(strstr(logged(rig), i == 1 ? "is live; 1 broken item left out\n"
+                                                   : "is live; 2 broken items left out\n"));
+    }
 }
 
 /* What is left out is said once, and so is that a connection brings nothing. */
