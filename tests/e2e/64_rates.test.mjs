@@ -206,13 +206,8 @@ describe('--max-waiters', { concurrency: true, timeout: 120_000 }, () => {
         await stream.append('d');
         assert.equal((await poll).text, 'd');
         const next = stream.poll('now');
-        await eventually('all places are taken', async () => {
-            const one = await Raw.open(server);
-            one.send(head('GET', `${stream.path}?live=sse&offset=now`));
-            const { status } = await one.head();
-            one.destroy();
-            return status === 503;
-        });
+        await eventually('it waits', async () => await liveReaders(server, 'long_poll') === 1);
+        assertRefused(await stream.get('live=sse&offset=now'), 503, /live readers/);
         await stream.close();
         assert.equal((await next).closed, true);
         // A closed stream lets everybody go.

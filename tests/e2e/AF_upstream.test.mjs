@@ -378,9 +378,8 @@ test('SIGTERM while the other server hangs: all are told, within 10 s', async (t
     await eventually('the requests are there', async () => await connections() >= before + asked.length);
     await app.owner.get('/api/me'); // and what was asked on them has been sent
     app.expectGone();
-    const begun = Date.now();
+    // After 10 s of its own it would give up, which is another code.
     assert.deepEqual(await app.kill('SIGTERM'), { code: 0, signal: null }, app.tail());
-    assert.ok(Date.now() - begun < 10_000, `${Date.now() - begun} ms`);
     for (const reply of await Promise.all(asked)) {
         assert.equal(reply.status, 503, reply.text);
         assert.doesNotMatch(reply.text, /127\.0\.0\.1|arbe-thread/);
@@ -390,10 +389,8 @@ test('SIGTERM while the other server hangs: all are told, within 10 s', async (t
 
 // Sends SIGTERM to an app that has asked `silent` for the first time: nothing more is asked then, not even once again.
 async function endsAtOnce(app, silent) {
-    const begun = Date.now();
     assert.deepEqual(await app.kill('SIGTERM'), { code: 0, signal: null }, app.tail());
     assert.equal(silent.waiting.length, 1, silent.waiting.join('\n'));
-    assert.ok(Date.now() - begun < 10_000, `${Date.now() - begun} ms`);
 }
 
 test('SIGTERM during a start before a server that never answers ends it', async (t) => {
