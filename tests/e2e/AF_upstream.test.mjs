@@ -202,7 +202,7 @@ function suite(name, startOther, run) {
             await withDeadline(sse.done, 'end of the events');
             assert.ok(sse.cleanEnd);
             const waiting = await raw.head();
-            assert.ok(Date.now() - begun < 5000, 'within 5 s');
+            assert.ok(Date.now() - begun < 25_000, 'its own time, 30 s, has not ended it');
             // Unless its time had come just before.
             assert.ok([403, 204].includes(waiting.status), `${waiting.status}`);
             raw.destroy();
