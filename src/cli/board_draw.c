@@ -354,7 +354,7 @@ static void draw_help(struct cells *cells, int row, int end)
         {"q", "quits"},
         {"j k, arrows", "select a row"},
         {"Enter", "shows all of that row"},
-        {"/", "filters while you type"},
+        {"/", "filters; -word leaves out"},
         {"Esc", "clears filter or selection"},
         {"g", "groups by host or by state"},
         {"r", "retries lost, refused hosts"},

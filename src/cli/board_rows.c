@@ -223,16 +223,26 @@ static bool contains(struct slice text, const int32_t *word)
     return false;
 }
 
-/* Whether each word of the filter stands in it. */
+static bool stands_in(const struct board_rows *rows, const struct board_entry *entry,
+                      const int32_t *word)
+{
+    return contains(entry->title, word) || contains(board_rows_host(rows, entry->host), word) ||
+           contains(board_entry_label(entry), word) || contains(board_entry_state(entry), word) ||
+           contains(entry->snippet, word);
+}
+
+/* Whether each word of the filter stands in it, and none of those behind a '-', which alone is the
+ * beginning of one. */
 static bool matches(const struct board_rows *rows, const struct board_entry *entry)
 {
     const int32_t *word = rows->filter;
     const int32_t *end = word + rows->filter_len;
 
     while (word < end) {
-        if (!contains(entry->title, word) && !contains(board_rows_host(rows, entry->host), word) &&
-            !contains(board_entry_label(entry), word) &&
-            !contains(board_entry_state(entry), word) && !contains(entry->snippet, word)) {
+        bool wanted = *word != '-';
+
+        word += wanted ? 0 : 1;
+        if ((wanted || *word != 0) && stands_in(rows, entry, word) != wanted) {
             return false;
         }
         while (*word++ != 0) {

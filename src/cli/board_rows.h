@@ -90,7 +90,8 @@ struct slice board_rows_host(const struct board_rows *rows, size_t host);
 int board_rows_change(struct board_rows *rows, const struct t3_board_row *row, bool gone) MUST_USE;
 
 /* Shows only rows in which each word of `filter`, at most BOARD_FILTER_BYTES_MAX bytes, stands, in
- * title, host, state or snippet, in capitals or not. Empty: all. */
+ * title, host, state or snippet, in capitals or not, and none that has a '-' before it. Empty:
+ * all. */
 void board_rows_set_filter(struct board_rows *rows, struct slice filter);
 
 /* Groups otherwise. */

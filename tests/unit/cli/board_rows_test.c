@@ -234,6 +234,36 @@ static void filters(void **state)
     board_rows_finish(&rows);
 }
 
+/* A word behind a '-' must not stand anywhere; the '-' alone is one that is still being typed. */
+static void leaves_out(void **state)
+{
+    struct t3_board_row one = row_of("mac", "1", "one-off", "idle", AT("02"), "done");
+    struct t3_board_row two = row_of("box", "2", "two", "running", AT("01"), NULL);
+    struct board_rows rows;
+
+    (void)state;
+    board_rows_init(&rows, 1);
+    assert_int_equal(board_rows_change(&rows, &one, false), 0);
+    assert_int_equal(board_rows_change(&rows, &two, false), 0);
+    filter(&rows, "-");
+    assert_string_equal(shown(&rows), "running: 2; idle: 1");
+    filter(&rows, "-IDLE");
+    assert_string_equal(shown(&rows), "running: 2");
+    filter(&rows, "-idle mac");
+    assert_string_equal(shown(&rows), "");
+    filter(&rows, "-two -box");
+    assert_string_equal(shown(&rows), "idle: 1");
+    filter(&rows, "one-off");
+    assert_string_equal(shown(&rows), "idle: 1");
+    filter(&rows, "--off");
+    assert_string_equal(shown(&rows), "running: 2");
+    two.state = text_of("idle");
+    filter(&rows, "-idle");
+    assert_int_equal(board_rows_change(&rows, &two, false), 0);
+    assert_string_equal(shown(&rows), "");
+    board_rows_finish(&rows);
+}
+
 /* Who is selected stays so wherever it moves; when it goes, whoever takes its place is. */
 static void selection(void **state)
 {
@@ -337,10 +367,9 @@ static void no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_state),     cmocka_unit_test(newest_first),
-        cmocka_unit_test(by_host),      cmocka_unit_test(filters),
-        cmocka_unit_test(selection),    cmocka_unit_test(any_changes),
-        cmocka_unit_test(many_hosts),   cmocka_unit_test(no_memory),
+        cmocka_unit_test(by_state),     cmocka_unit_test(newest_first), cmocka_unit_test(by_host),
+        cmocka_unit_test(filters),      cmocka_unit_test(leaves_out),   cmocka_unit_test(selection),
+        cmocka_unit_test(any_changes),  cmocka_unit_test(many_hosts),   cmocka_unit_test(no_memory),
         cmocka_unit_test(asking_first),
     };
 

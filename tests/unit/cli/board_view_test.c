@@ -379,7 +379,7 @@ static void overlays(void **state)
                                                "q            quits\n"
                                                "j k, arrows  select a row\n"
                                                "Enter        shows all of that row\n"
-                                               "/            filters while you type\n"
+                                               "/            filters; -word leaves out\n"
                                                "Esc          clears filter or selection\n"
                                                "g            groups by host or by state\n"
                                                "r            retries lost, refused hosts\n"
