@@ -7,8 +7,8 @@
 
 /* Puts "***" in the place of all that `text` has in common with `secret`: each part of it of
  * REDACT_PART_BYTES or more, or a shorter one as a whole, as it is or escaped as in URLs and in
- * JSON. NULL is no secret. The text becomes no longer. Time goes with the
- * product of both, and of a secret that repeats itself with that and its length: both are short. */
+ * JSON. NULL is no secret. The text becomes no longer. Time goes with the product of both lengths,
+ * and where the secret repeats itself with that of the secret once more: both are to be short. */
 void redact(char *text, const char *secret);
 
 #endif
