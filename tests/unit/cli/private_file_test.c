@@ -221,6 +221,16 @@ static void fails_whole(void **state)
     assert_int_equal(private_file_write(longer, "the token", SLICE("x"), &msg), ERR_INVALID);
 }
 
+/* The one that is given next: it is the same again where none was left open. */
+static int lowest_descriptor(void)
+{
+    int fd = dup(0);
+
+    assert_true(fd >= 0);
+    (void)close(fd);
+    return fd;
+}
+
 /* Each call in its turn fails, alone or with all behind it: the file is the old one or the new one,
  * whole, and only its owner's; nothing is left beside it, and the sentence says why. */
 static void fails_at_any_call(void **state)
@@ -228,10 +238,9 @@ static void fails_at_any_call(void **state)
     char path[128];
     struct errmsg msg;
     bool there;
-    int lowest = dup(0);
+    int lowest = lowest_descriptor();
 
     (void)state;
-    (void)close(lowest);
     (void)snprintf(path, sizeof(path), "%s/file", home);
     for (int ever = 0; ever < 2; ever++) {
         int code = ERR_IO;
@@ -251,8 +260,7 @@ static void fails_at_any_call(void **state)
         }
     }
     assert_int_equal(private_file_remove(path, "the file", &there, &msg), 0);
-    assert_int_equal(dup(0), lowest); /* what is left beside the file, `end` finds */
-    (void)close(lowest);
+    assert_int_equal(lowest_descriptor(), lowest); /* what is left beside the file, `end` finds */
 }
 
 /* So it is with the lock: who has not got it holds nothing, and the next one gets it. */
@@ -260,11 +268,10 @@ static void locks_or_not_at_any_call(void **state)
 {
     char path[128];
     struct errmsg msg;
-    int lowest = dup(0);
+    int lowest = lowest_descriptor();
     int fd;
 
     (void)state;
-    (void)close(lowest);
     (void)snprintf(path, sizeof(path), "%s/file", home);
     for (int ever = 0; ever < 2; ever++) {
         int code = ERR_IO;
@@ -282,8 +289,7 @@ static void locks_or_not_at_any_call(void **state)
             assert_true(code != 0 || i >= 4);
         }
     }
-    assert_int_equal(dup(0), lowest);
-    (void)close(lowest);
+    assert_int_equal(lowest_descriptor(), lowest);
 }
 
 int main(void)
