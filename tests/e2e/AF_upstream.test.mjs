@@ -202,7 +202,7 @@ function suite(name, startOther, run) {
             await withDeadline(sse.done, 'end of the events');
             assert.ok(sse.cleanEnd);
             const waiting = await raw.head();
-            assert.ok(Date.now() - begun < 25_000, 'its own time, 30 s, has not ended it');
+            assert.ok(Date.now() - begun < 5000, 'within 5 s');
             // Unless its time had come just before.
             assert.ok([403, 204].includes(waiting.status), `${waiting.status}`);
             raw.destroy();
@@ -378,8 +378,9 @@ test('SIGTERM while the other server hangs: all are told, within 10 s', async (t
     await eventually('the requests are there', async () => await connections() >= before + asked.length);
     await app.owner.get('/api/me'); // and what was asked on them has been sent
     app.expectGone();
-    // After 10 s of its own it would give up, which is another code.
+    const begun = Date.now();
     assert.deepEqual(await app.kill('SIGTERM'), { code: 0, signal: null }, app.tail());
+    assert.ok(Date.now() - begun < 10_000, `${Date.now() - begun} ms`);
     for (const reply of await Promise.all(asked)) {
         assert.equal(reply.status, 503, reply.text);
         assert.doesNotMatch(reply.text, /127\.0\.0\.1|arbe-thread/);
